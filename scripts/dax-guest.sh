@@ -73,21 +73,21 @@ if [ "$mode" = cut ]; then
     mount -t ext4 /dev/vda /mnt || { say "no disk"; end; }
     cd /mnt
     if [ -f c.pool ]; then
-        timeout 60 bristlecone dump c.pool > /tmp/dump 2> /tmp/why; code=$?
+        timeout 60 bristlecone dump c.pool --durability process > /tmp/dump 2> /tmp/why; code=$?
         # Without leading zeros: to this awk they are the sign of an octal number.
         sed 's/^key \(.*\)\tvalue of \1$/\1/; s/^0*//' /tmp/dump > /tmp/keys
         # The load has one thread and goes upwards: its pairs are the numbers from 1 on, all of them.
         right=$(awk '$0 + 0 != NR { exit } { n = NR } END { print n + 0 }' /tmp/keys)
         wrong=$(($(wc -l < /tmp/keys) - right))
-        timeout 60 bristlecone check c.pool > /dev/null 2>&1; checked=$?
+        timeout 60 bristlecone check c.pool --durability process > /dev/null 2>&1; checked=$?
         say "FOUND dump=$code check=$checked right=$right wrong=$wrong why=$(head -c 150 /tmp/why | head -1)"
     else
         say "FOUND nothing"
     fi
     rm -rf /mnt/*; sync
     case $(word load) in
-    0) say loading; key 1 100000 | bristlecone load c.pool - --ack ;;
-    *) key 1 "$(word load)" | bristlecone load c.pool -; say "closed with $?" ;;
+    0) say loading; key 1 100000 | bristlecone load c.pool - --ack --durability process ;;
+    *) key 1 "$(word load)" | bristlecone load c.pool - --durability process; say "closed with $?" ;;
     esac
     sleep 1000
 fi

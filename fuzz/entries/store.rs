@@ -3,7 +3,7 @@
 #[path = "image.rs"]
 mod image;
 
-use bristlecone::{Options, Store};
+use bristlecone::{Durability, Options, Store};
 use std::sync::OnceLock;
 
 const PAIRS: u32 = 120;
@@ -33,7 +33,8 @@ pub(crate) fn store_image(data: &[u8]) {
 }
 
 fn options() -> Options {
-    Store::options().initial_bytes(256 << 10).max_bytes(4 << 20).reserve_bytes(16 << 20)
+    let options = Store::options().durability(Durability::Process);
+    options.initial_bytes(256 << 10).max_bytes(4 << 20).reserve_bytes(16 << 20)
 }
 
 fn key(number: u32) -> String {

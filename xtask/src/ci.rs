@@ -118,6 +118,8 @@ const STEPS: &[Step] = &[
             "1",
             "--folder",
             "/dev/shm",
+            "--durability",
+            "process",
         ],
         environment: &[],
         needs: Need::Folder("/dev/shm"),

@@ -7,7 +7,7 @@
 use bristlecone::{Durability, Error, Store};
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The number of pairs.
 const PAIRS: u64 = 500_000;
@@ -48,15 +48,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Returns the columns of one round.
 fn round(path: &Path, journal_bytes: u64) -> Result<[f64; 7], Error> {
-    let interval = Durability::Interval(Duration::from_millis(100));
-    let options = Store::options().initial_bytes(64 << 20).durable(interval);
+    let options = Store::options().initial_bytes(64 << 20).durability(Durability::DEFAULT);
     let store = options.journal_bytes(journal_bytes).create(path)?;
+    let stats = || store.stats().journal.expect("the store has a journal");
     let key = |number: u64| number.wrapping_mul(0x5851_F42D_4C95_7F2D).to_be_bytes();
     for number in 0..PAIRS {
         store.put(key(number), number.to_le_bytes())?;
     }
     store.sync()?;
-    let before = store.medium().stats();
+    let before = stats();
     let mut times = Vec::with_capacity(UPDATES as usize);
     let mut state = 1_u64;
     for value in 0..UPDATES {
@@ -66,7 +66,7 @@ fn round(path: &Path, journal_bytes: u64) -> Result<[f64; 7], Error> {
         store.put(key, value.to_le_bytes())?;
         times.push(start.elapsed().as_nanos() as u64);
     }
-    let after = store.medium().stats();
+    let after = stats();
     store.close()?;
     times.sort_unstable();
     let at = |per_mille: usize| times[times.len() * per_mille / 1000] as f64;

@@ -6,10 +6,10 @@
 
 use bristlecone::{Durability, Error, Store};
 use bristlecone_pmem::medium::FileOptions;
-use bristlecone_pmem::{Domain, Mapped, Medium};
+use bristlecone_pmem::{Domain, FileMedium, Mapped};
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The number of puts of a round.
 const PUTS: u64 = 200_000;
@@ -29,28 +29,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut times = [const { Vec::new() }; 8];
     for _ in 0..ROUNDS {
         let options = Store::options().initial_bytes(FILE_BYTES);
-        let interval = Durability::Interval(Duration::from_millis(100));
+        let [process, interval, committed] =
+            [Durability::Process, Durability::DEFAULT, Durability::Commit]
+                .map(|durability| options.clone().durability(durability));
 
-        times[0].push(puts(options.create(&path)?, PUTS, 1)?);
+        times[0].push(puts(process.create(&path)?, PUTS, 1)?);
         std::fs::remove_file(&path)?;
 
         let medium = Mapped::create(&path, FILE_BYTES, &FileOptions::default())?;
-        times[1].push(puts(Store::create_on(medium.emulate(Domain::Adr)?)?, PUTS, 1)?);
+        let medium = FileMedium::from(medium.emulate(Domain::Adr)?);
+        times[1].push(puts(Store::create_on(medium)?, PUTS, 1)?);
         std::fs::remove_file(&path)?;
 
-        times[2].push(puts(options.durable(interval).create(&path)?, PUTS, 1)?);
+        times[2].push(puts(interval.create(&path)?, PUTS, 1)?);
         std::fs::remove_file(&path)?;
 
-        let committed = options.durable(Durability::Commit);
         times[3].push(puts(committed.create(&path)?, COMMITS, 1)?);
         std::fs::remove_file(&path)?;
 
         times[4].push(puts(committed.create(&path)?, SHARED_COMMITS, THREADS)?);
         std::fs::remove_file(&path)?;
 
-        puts(options.create(&path)?, PUTS, 1)?;
-        times[5].push(gets(options.open(&path)?)?);
-        times[6].push(gets(options.durable(interval).open(&path)?)?);
+        puts(process.create(&path)?, PUTS, 1)?;
+        times[5].push(gets(process.open(&path)?)?);
+        times[6].push(gets(interval.open(&path)?)?);
         times[7].push(gets(committed.open(&path)?)?);
         std::fs::remove_file(&path)?;
     }
@@ -79,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Puts `count` random pairs of 8 B + 8 B, in so many threads together, and returns the time of all
 /// of them divided by `count`, in nanoseconds.
-fn puts<M: Medium>(store: Store<M>, count: u64, threads: u64) -> Result<f64, Error> {
+fn puts(store: Store, count: u64, threads: u64) -> Result<f64, Error> {
     let start = Instant::now();
     std::thread::scope(|scope| {
         let store = &store;
@@ -95,7 +97,7 @@ fn puts<M: Medium>(store: Store<M>, count: u64, threads: u64) -> Result<f64, Err
 }
 
 /// Looks up the pairs that one thread has put, and returns the time of a get, in nanoseconds.
-fn gets<M: Medium>(store: Store<M>) -> Result<f64, Error> {
+fn gets(store: Store) -> Result<f64, Error> {
     let start = Instant::now();
     let mut key = 1_u64;
     for value in 0..PUTS {
@@ -113,7 +115,7 @@ fn next(key: u64) -> u64 {
     key.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F)
 }
 
-fn put<M: Medium>(store: &Store<M>, thread: u64, count: u64) -> Result<(), Error> {
+fn put(store: &Store, thread: u64, count: u64) -> Result<(), Error> {
     let mut key = thread + 1;
     for value in 0..count {
         key = next(key);

@@ -10,10 +10,12 @@ impl<M: Medium> Store<M> {
     /// Saves the inner nodes and the free map, and marks the store as closed. Durable on return.
     ///
     /// The next open then loads them in place of a recovery in O(n). Closing is optional: a store
-    /// that is dropped keeps all its pairs, and the next open recovers it, unless the machine
-    /// restarts first: a plain file is then [perhaps torn](Error::MayBeTorn). This syncs such a
-    /// file before and after the mark. So a closed store survives a power cut on any file, until it
-    /// is opened again. It waits for the device, but for no other thread, since it owns the store.
+    /// that is dropped keeps all its pairs, and the next open recovers it. On a disk the journal
+    /// stays beside the file until then; this brings the file up to date and removes it. Under
+    /// [`Durability::Process`](crate::Durability::Process) a store that is not closed is [perhaps
+    /// torn](Error::MayBeTorn) if the machine restarts first; this syncs the file before and after
+    /// the mark. So a closed store survives a power cut on any disk. It waits for the device, but
+    /// for no other thread, since it owns the store.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -34,7 +36,8 @@ impl<M: Medium> Store<M> {
     /// - [`Error::Damaged`]: the file is damaged.
     /// - [`Error::ForkedChild`]: a parent of this process opened the store.
     ///
-    /// After this one pairs may be lost, and the next open returns [`Error::MayBeTorn`]:
+    /// After this one pairs may be lost, and without a journal the next open returns
+    /// [`Error::MayBeTorn`]:
     /// - [`Error::System`]: the device did not take the file.
     ///
     /// After these two the store is closed:

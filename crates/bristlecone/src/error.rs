@@ -191,10 +191,11 @@ pub enum Error {
         /// The number of the lowest bit that is not known.
         bit: u32,
     },
-    /// The machine restarted while the store was open. On a plain file that can lose any page that
-    /// was written since the last [`close`](crate::Store::close), so the file may mix pages of
-    /// different times. A copy of an open store that came from another machine looks the same, and
-    /// so does a store whose device refused pages: then `opened_in` has all bits set.
+    /// The machine restarted while the store was open without a journal. On a plain file that can
+    /// lose any page that was written since the last [`close`](crate::Store::close), so the file
+    /// may mix pages of different times. A copy of an open store that came from another machine
+    /// looks the same, and so does a store whose device refused pages: then `opened_in` has all
+    /// bits set.
     #[error(
         "{}: was not closed before the machine restarted, or its device refused pages, and a plain file does not survive that: writes may be missing, and old pages may lie beside new ones; restore a backup, or copy what can be read with `bristlecone salvage {} INTO`, or take the file as it is with open_torn (`--open-torn`): answers may then be wrong",
         path.display(),
@@ -513,7 +514,9 @@ impl Error {
             MediumError::Domain { required, given } => Self::Domain { path, required, given },
             MediumError::Node { node, source } => Self::Node { path, node, source },
             MediumError::System { action, source } => Self::from_system(path, action, source),
-            MediumError::Limit { wanted, .. } => Self::Full { path, wanted, source: error },
+            MediumError::Limit { wanted, .. } | MediumError::Memory { wanted, .. } => {
+                Self::Full { path, wanted, source: error }
+            }
             other => Self::Index { path, source: PoolError::Medium(other).into() },
         }
     }

@@ -6,24 +6,28 @@
 //! # Durability
 //!
 //! A write is *durable* if no crash that the file's [`Domain`] covers can undo it. Every write is
-//! durable when its method returns; there is no commit and no sync.
+//! durable when its method returns; there is no commit.
 //!
-//! | [`Domain`] | file | a write that returned survives |
-//! | --- | --- | --- |
-//! | `Adr`, `Eadr` | persistent memory, mounted with DAX | a power cut, a kill of the process |
-//! | `ProcessCrash` | any other file | a kill of the process; **not** a power cut or kernel crash |
+//! | file | [`Domain`] | [`Durability`] | a write that returned survives |
+//! | --- | --- | --- | --- |
+//! | on a disk | `Disk` | `Interval(100 ms)`, the default | a kill; a power cut once it is synced |
+//! | on a disk | `Disk` | `Commit` | a kill of the process and a power cut |
+//! | on a disk, in memory | `ProcessCrash` | `Process` | a kill; **not** a power cut |
+//! | persistent memory, mounted with DAX | `Adr`, `Eadr` | no choice | a kill and a power cut |
 //!
 //! A write that a crash interrupts took effect completely or not at all. Such a crash leaks no
 //! space and does not undo a value that [`Store::get`] has returned. [`Options::require`] refuses a
 //! file whose domain is weaker than you need; [`Store::stats`] returns the domain in force.
 //!
+//! On a disk the store keeps a journal in a folder beside the file until it is closed. A power cut
+//! under `Interval` loses the newest writes, and of two writes never the earlier alone;
+//! [`Store::sync`] waits until none can be lost. All of the file is then in memory
+//! ([`Options::memory_bytes`]). With `Process` there is no journal: if the machine restarts while
+//! the store is open, an open returns [`Error::MayBeTorn`], because any page may be missing. Keep
+//! there only data that you can rebuild or restore.
+//!
 //! On DAX the store syncs the length of a file that has grown before it relies on it. Tests emulate
 //! persistent memory on DRAM; no real modules were used.
-//!
-//! On a plain file the store syncs what [`Options::create`] makes and all of the file in
-//! [`Store::close`], but no single write. If the machine restarts while the store is open, an open
-//! returns [`Error::MayBeTorn`], because any page may be missing: keep there only data
-//! that you can rebuild or restore.
 //!
 //! # Example
 //!
@@ -33,7 +37,7 @@
 //! use bristlecone::Store;
 //!
 //! let store = Store::open_or_create(&path)?;
-//! store.put("pinus longaeva", "4855 years")?; // durable from here on
+//! store.put("pinus longaeva", "4855 years")?; // survives a kill from here on
 //! store.put("sequoia", "3266 years")?;
 //! assert_eq!(store.get("sequoia")?.as_deref(), Some(&b"3266 years"[..]));
 //!
@@ -78,7 +82,7 @@ use bristlecone_trees::{Design, Record};
 
 mod cost;
 mod error;
-mod whole;
+mod open;
 
 // rustdoc shows the methods of `Store` in the order of these modules.
 mod options;
@@ -111,7 +115,6 @@ pub use bristlecone_pmem::numa::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;
 pub use bristlecone_pmem::sys::WriteBack;
 pub use bristlecone_trees::{Cost, Order, TreeStats};
-pub use durable::{DurableOptions, DurableStore};
 pub use error::{Error, ErrorKind};
 pub use options::Options;
 pub use salvage::{Salvage, salvage};

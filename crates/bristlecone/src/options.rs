@@ -3,19 +3,11 @@
 use crate::error::Error;
 use crate::stats::Stats;
 use crate::store::Store;
-use crate::whole::make_whole;
-use bristlecone_pmem::layout::CHUNK_BYTES;
-use bristlecone_pmem::medium::{FileOptions, MediumError};
-use bristlecone_pmem::pool::{
-    FileState, HEADER_BYTES, Opened, POOL_BYTES_MIN, Root, holds_nothing,
-};
-use bristlecone_pmem::{Corrupt, Domain, Mapped, Medium, Placement, PmPtr, Pool, PoolError};
-use bristlecone_trees::leaf::pairs::LeafBytes;
-use std::fs::{File, FileType, TryLockError};
-use std::io;
-use std::os::unix::fs::FileTypeExt;
+use bristlecone_pmem::journal::JournalOptions;
+use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::pool::POOL_BYTES_MIN;
+use bristlecone_pmem::{Domain, Durability, Medium, Placement, Pool};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The options with which a store is created or opened; [`Store::options`] returns the defaults.
@@ -37,8 +29,10 @@ pub struct Options {
     initial_bytes: u64,
     max_bytes: u64,
     growth_bytes: u64,
-    open_torn: bool,
-    file: FileOptions,
+    pub(crate) open_torn: bool,
+    pub(crate) file: FileOptions,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) journal: JournalOptions,
 }
 
 impl Default for Options {
@@ -49,6 +43,8 @@ impl Default for Options {
             growth_bytes: 64 << 20,
             open_torn: false,
             file: FileOptions::default(),
+            durability: None,
+            journal: JournalOptions::default(),
         }
     }
 }
@@ -83,7 +79,8 @@ impl Options {
 
     /// Sets whether to open a store that [may be torn](Error::MayBeTorn). Default: `false`.
     ///
-    /// A machine that restarts while a store is open can lose any of the pages that were written to
+    /// A machine that restarts while a store is open with
+    /// [`Durability::Process`] can lose any of the pages that were written to
     /// a plain file since the last [`close`](Store::close). An open then recovers what the file
     /// has: writes that were acknowledged may be missing, deleted pairs may be back, and a scan and
     /// a get may differ. Only some of that is detected, by [`check`](Store::check) for example.
@@ -119,7 +116,7 @@ impl Options {
     }
 
     /// Sets whether the open touches every page of the file, so that no later operation takes the
-    /// page fault. Default: `false`.
+    /// page fault. Default: `false`. A file with a journal is read at the open in any case.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.file.prefault = prefault;
         self
@@ -139,8 +136,8 @@ impl Options {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("trees.pool");
     /// use bristlecone::{Domain, Error, Store};
-    /// match Store::options().require(Domain::Adr).open_or_create(&path) {
-    ///     Ok(_store) => println!("writes survive a power cut"),
+    /// match Store::options().require(Domain::Disk).open_or_create(&path) {
+    ///     Ok(_store) => println!("the store survives a power cut"),
     ///     Err(Error::Domain { given, .. }) => println!("this file survives less: {given}"),
     ///     Err(error) => return Err(error),
     /// }
@@ -160,6 +157,7 @@ impl Options {
     /// - [`Error::Full`]: the device has no space. [`Error::TooSmall`]: the options allow too few
     ///   bytes.
     /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
+    /// - [`Error::Journal`]: the file system may keep nothing over a power cut.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let store = self.begin(path.as_ref())?;
@@ -179,15 +177,6 @@ impl Options {
         Ok(stats)
     }
 
-    /// Creates a store in a new file. A drop of the store removes the file, until a close of the
-    /// store or [`Mapped::keep_file`] keeps it.
-    fn begin(&self, path: &Path) -> Result<Store, Error> {
-        self.check(path)?;
-        let medium = Mapped::begin(path, POOL_BYTES_MIN, &self.creation());
-        let pool = self.pool(path, medium.map_err(|e| self.creating(path, e))?)?;
-        self.finish(pool, path)
-    }
-
     /// Opens the store at `path`. If it was not closed, this recovers it: it reads every leaf and
     /// rebuilds the inner nodes in DRAM, O(n) for n pairs.
     ///
@@ -195,19 +184,21 @@ impl Options {
     /// - [`Error::NotFound`]: there is no file at `path`. [`Error::Denied`]: no permission.
     /// - [`Error::InUse`]: the store is open in another process, or elsewhere in this one, and was
     ///   so for all of the [`wait`](Self::wait).
-    /// - [`Error::Full`]: the file has holes, and the device has no space for them.
+    /// - [`Error::Full`]: the file has holes, and the device has no space for them; it has none for
+    ///   a journal; or the file takes more than the [`memory_bytes`](Self::memory_bytes).
+    /// - [`Error::Journal`]: the file needs a journal that is missing, or the file system may keep
+    ///   nothing over a power cut.
     /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
     /// - [`Error::NotAFile`]: a folder, a device or a pipe. It is not opened.
     /// - [`Error::Empty`], [`Error::Unfinished`]: a file without a store, which
     ///   [`open_or_create`](Self::open_or_create) makes one.
-    /// - [`Error::MayBeTorn`]: the machine restarted while the store was open.
+    /// - [`Error::MayBeTorn`]: the machine restarted while the store was open with
+    ///   [`Durability::Process`].
     /// - Other errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is
     ///   damaged, incomplete, of another version, or not a store.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
-        let path = path.as_ref();
-        let (pool, opened) = self.open_pool(path)?;
-        Store::open_in(pool, opened, path)
+        self.open_file(path.as_ref(), false)
     }
 
     /// Opens the store at `path`, or creates one if there is no file or an empty one. If a crash
@@ -220,72 +211,14 @@ impl Options {
     /// then means that the folder does not exist.
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
-        match self.open_or_finish(path) {
+        match self.open_file(path, true) {
             Err(Error::NotFound { .. }) => match self.create(path) {
                 // Another process created the file after the first look.
-                Err(Error::AlreadyExists { .. }) => self.open_or_finish(path),
+                Err(Error::AlreadyExists { .. }) => self.open_file(path, true),
                 created => created,
             },
             opened => opened,
         }
-    }
-
-    fn open_or_finish(&self, path: &Path) -> Result<Store, Error> {
-        match self.open_pool(path) {
-            Ok((pool, opened)) => {
-                let roots = pool.roots().map_err(|damage| Error::damaged(path, damage))?;
-                if !roots.is_empty() {
-                    return Store::open_in(pool, opened, path);
-                }
-                if opened == Opened::Crashed {
-                    pool.finish_recovery(); // No block is in use without a root.
-                }
-                self.finish(pool, path)
-            }
-            Err(Error::Empty { .. } | Error::Unfinished { .. }) => {
-                self.check(path)?;
-                let medium =
-                    Mapped::recreate(path, POOL_BYTES_MIN, &self.creation(), holds_nothing);
-                let medium = medium.map_err(|e| self.creating(path, e))?;
-                self.finish(self.pool(path, medium)?, path)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn open_pool(&self, path: &Path) -> Result<(Arc<Pool<Mapped>>, Opened), Error> {
-        look_at(path)?;
-        make_whole(path, self.file.wait)?;
-        let medium = Mapped::open(path, &self.file).map_err(|e| Error::from_medium(path, e))?;
-        let opened = if self.open_torn { Pool::open_torn(medium) } else { Pool::open(medium) };
-        let (pool, opened) = opened.map_err(|e| Error::from_pool(path, e))?;
-        if pool.roots().is_ok_and(|roots| roots.is_empty()) {
-            check_no_pairs(&pool).map_err(|damage| Error::damaged(path, damage))?;
-        }
-        self.limit(&pool);
-        Ok((Arc::new(pool), opened))
-    }
-
-    fn pool(&self, path: &Path, medium: Mapped) -> Result<Arc<Pool<Mapped>>, Error> {
-        let pool = Pool::create(medium).map_err(|e| Error::from_pool(path, e))?;
-        self.limit(&pool);
-        Ok(Arc::new(pool))
-    }
-
-    /// Gives a pool without roots its size and its index, and syncs the name of its file.
-    ///
-    /// A new file has the length of the smallest pool until the pool is durable. So an interrupted
-    /// creation leaves no longer file without a pool, and a longer one of zeros is none.
-    fn finish(&self, pool: Arc<Pool<Mapped>>, path: &Path) -> Result<Store, Error> {
-        let bytes = self.bytes() / CHUNK_BYTES * CHUNK_BYTES; // No more than the options allow.
-        pool.grow(bytes).map_err(|error| match error {
-            PoolError::Medium(error) => self.creating(path, error),
-            other => Error::from_pool(path, other),
-        })?;
-        let store = Store::create_in(pool, path)?;
-        sync_folder(path)
-            .map_err(|e| Error::from_system(path.into(), "make the file's name durable", e))?;
-        Ok(store)
     }
 
     /// Sets the bounds of a pool's growth.
@@ -294,123 +227,18 @@ impl Options {
         pool.set_growth_step(self.growth_bytes);
     }
 
-    pub(crate) fn wait_time(&self) -> Duration {
-        self.file.wait
-    }
-
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.file.reserve_bytes
-    }
-
-    /// Returns the options with which a new file is mapped.
-    fn creation(&self) -> FileOptions {
-        FileOptions { allocate_bytes: self.bytes(), ..self.file }
-    }
-
-    fn bytes(&self) -> u64 {
+    /// Returns the size of a new file, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
         self.initial_bytes.min(self.max_bytes)
     }
 
     /// Checks the options before a file is created.
-    fn check(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         let bytes = self.bytes();
         if bytes < POOL_BYTES_MIN {
             return Err(Error::TooSmall { path: path.into(), bytes, minimum: POOL_BYTES_MIN });
         }
         Ok(())
-    }
-
-    /// Returns the error of a failed creation: `Full` if the device had no space for the file.
-    fn creating(&self, path: &Path, error: MediumError) -> Error {
-        let wanted = self.bytes();
-        match error {
-            MediumError::System { ref source, .. } if is_space(source.kind()) => {
-                Error::Full { path: path.into(), wanted, source: error }
-            }
-            other => Error::from_medium(path, other),
-        }
-    }
-}
-
-/// Checks that a pool without a root is the rest of an interrupted creation: no leaf in it has
-/// pairs.
-///
-/// # Errors
-/// There are pairs, so the pool had a root, and damage has removed it.
-fn check_no_pairs(pool: &Pool<Mapped>) -> Result<(), Corrupt> {
-    let mut bytes = [0; LeafBytes::BYTES];
-    for at in (HEADER_BYTES..pool.medium().len()).step_by(LeafBytes::BYTES) {
-        let words = pool.words(PmPtr::new(at), LeafBytes::BYTES / 8)?;
-        pool.medium().copy_out(words, &mut bytes);
-        let leaf = LeafBytes::new(at, &bytes);
-        if leaf.next().is_ok() && leaf.verify().is_ok() && leaf.entries().next().is_some() {
-            let what = "root of the store, which is missing beside a leaf with pairs";
-            return Err(Corrupt { at: Root::TABLE, what, expected: 1, found: 0 });
-        }
-    }
-    Ok(())
-}
-
-/// Returns `true` if the system refused space.
-fn is_space(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(kind, StorageFull | QuotaExceeded | FileTooLarge)
-}
-
-/// Syncs the folder of a file, so that the file's name survives a power cut. The file itself is
-/// synced.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let path = std::fs::canonicalize(path)?;
-    let Some(folder) = path.parent() else { return Ok(()) };
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Not every user may read the folder, and not every file system syncs one. Those that keep
-        // a journal wrote the name with the file.
-        Err(error) if is_unsupported(error.kind()) => Ok(()),
-        done => done,
-    }
-}
-
-/// Returns `true` if the system does not let this user sync a folder.
-fn is_unsupported(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
-    matches!(kind, PermissionDenied | InvalidInput | Unsupported)
-}
-
-/// Checks that there is a pool at `path`, before it is mapped: reads its first 160 KiB at most, and
-/// opens nothing but a file. A file that another process has locked passes, because it may be about
-/// to become a pool.
-fn look_at(path: &Path) -> Result<(), Error> {
-    let failed = |action| move |e| Error::from_system(path.into(), action, e);
-    let metadata = std::fs::metadata(path).map_err(failed("read the type of the file"))?;
-    if let Some(kind) = kind_of(metadata.file_type()) {
-        return Err(Error::NotAFile { path: path.into(), kind });
-    }
-    let file = File::open(path).map_err(failed("open the file for reading and writing"))?;
-    let state = FileState::read(&file).map_err(failed("read the file"))?;
-    let path = path.into();
-    let error = match state {
-        FileState::Pool => return Ok(()),
-        FileState::Empty => Error::Empty { path },
-        FileState::Unfinished => Error::Unfinished { path },
-        FileState::Zeros => Error::Zeros { path, bytes: metadata.len() },
-        FileState::Foreign(found) => Error::NotAPool { path, found },
-    };
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Ok(()),
-        _ => Err(error),
-    }
-}
-
-/// Returns the name of a kind that no store can be in, or `None` for a file.
-pub(crate) fn kind_of(kind: FileType) -> Option<&'static str> {
-    match kind {
-        _ if kind.is_file() => None,
-        _ if kind.is_dir() => Some("a folder"),
-        _ if kind.is_fifo() => Some("a pipe (FIFO)"),
-        _ if kind.is_char_device() => Some("a character device"),
-        _ if kind.is_block_device() => Some("a block device"),
-        _ if kind.is_socket() => Some("a socket"),
-        _ => Some("no regular file"),
     }
 }
 

@@ -16,10 +16,10 @@ mod claims;
 mod source;
 
 use crate::error::Error;
-use crate::options::kind_of;
+use crate::open::kind_of;
 use crate::scan::Pair;
-use bristlecone_pmem::Corrupt;
 use bristlecone_pmem::medium::MediumError;
+use bristlecone_pmem::{Corrupt, Journaled};
 use bristlecone_trees::leaf::pairs::LeafBytes;
 use claims::Claims;
 use source::Source;
@@ -41,11 +41,15 @@ use std::path::Path;
 /// deleted or replaced since, if the damage or a power cut hides that.
 ///
 /// A store that is open cannot be salvaged, and a copy of its file may be damaged: close it first.
+/// This reads the file alone. If the store was not closed, its journal may have newer pairs: an
+/// open finds them, and if that fails, the first item here says that they are missing.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("trees.pool");
-/// # bristlecone::Store::open_or_create(&path)?.put("sequoia", "3266 years")?;
+/// # let store = bristlecone::Store::open_or_create(&path)?;
+/// # store.put("sequoia", "3266 years")?;
+/// # store.close()?;
 /// let whole = bristlecone::Store::open_or_create(dir.path().join("whole.pool"))?;
 /// for item in bristlecone::salvage(&path)? {
 ///     match item {
@@ -77,9 +81,16 @@ pub fn salvage(path: impl AsRef<Path>) -> Result<Salvage, Error> {
         Err(TryLockError::WouldBlock) => return Err(Error::from_medium(path, MediumError::Locked)),
         Err(TryLockError::Error(source)) => return Err(failed("lock the file", source)),
     }
+    let needs_journal = Journaled::is_needed_by(&file).unwrap_or(false); // Else the mark is damaged.
     let source = Source::new(file);
     source.check_version().map_err(|error| Error::from_pool(path, error))?;
-    Ok(Salvage::new(source))
+    let mut salvage = Salvage::new(source);
+    if needs_journal {
+        let what = "pairs that the journal alone has, which this does not read: open the store";
+        let damage = Corrupt { at: Journaled::MARK, what, expected: 0, found: 1 };
+        salvage.items.push_front(Err(damage));
+    }
+    Ok(salvage)
 }
 
 /// An iterator over the pairs of a damaged store, and over its damage; [`salvage`] returns it.

@@ -10,7 +10,7 @@
 
 use crate::error::Error;
 use crate::store::Store;
-use bristlecone_pmem::{Mapped, Medium};
+use bristlecone_pmem::{FileMedium, Medium};
 use bristlecone_trees::Order;
 use core::fmt;
 use core::iter::FusedIterator;
@@ -142,7 +142,7 @@ impl<'a, M: Medium> IntoIterator for &'a Store<M> {
 /// # Ok::<(), bristlecone::Error>(())
 /// ```
 #[must_use = "a scan reads nothing until `next` is called"]
-pub struct Scan<'a, M: Medium = Mapped> {
+pub struct Scan<'a, M: Medium = FileMedium> {
     store: &'a Store<M>,
     /// The pairs fetched from the front, ascending.
     front: Batch,

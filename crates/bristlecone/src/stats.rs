@@ -76,7 +76,7 @@ pub struct Stats {
     /// The bytes of each NUMA node, if the store is open with a
     /// [placement](crate::Options::placement); otherwise empty.
     pub nodes: Vec<NodeUsage>,
-    /// The state of the journal, if the store is [open with one](crate::Options::durable).
+    /// The state of the journal, if the store is [open with one](crate::Options::durability).
     pub journal: Option<JournalStats>,
 }
 
@@ -100,59 +100,34 @@ pub struct Report {
 }
 
 impl Store {
-    /// Returns the state and size of the store: domain, version, bytes used and free.
+    /// Returns the state and size of the store and of its journal: domain, version, bytes used and
+    /// free.
     ///
     /// It reads no pair, and takes a time that does not depend on the size of the file; with a
-    /// [placement](crate::Options::placement) it counts chunk by chunk.
+    /// [placement](crate::Options::placement) it counts chunk by chunk. The numbers of the journal
+    /// are from one moment, but for those that only count.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
     /// let stats = store.stats();
     /// println!("{} of {} B in use", stats.used_bytes, stats.pool_bytes);
-    /// if !stats.domain.covers(bristlecone::Domain::Adr) {
+    /// if !stats.domain.covers(bristlecone::Domain::Disk) {
     ///     println!("a power cut may damage {}", store.path().display());
+    /// }
+    /// if let Some(journal) = stats.journal {
+    ///     println!("a power cut now would lose {} B", journal.unsynced_bytes());
     /// }
     /// # Ok::<(), bristlecone::Error>(())
     /// ```
     pub fn stats(&self) -> Stats {
-        let nodes = self.pool().usage_of_nodes();
-        Stats { nodes, ..self.measure(self.medium().write_back(), None) }
-    }
-}
-
-impl Store<Journaled> {
-    /// Returns the state and size of the store and of its journal.
-    ///
-    /// It takes a time that does not depend on the size of the file. The numbers of the journal are
-    /// from one moment, but for those that only count.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let path = dir.path().join("trees.pool");
-    /// use bristlecone::{Durability, Store};
-    /// let options = Store::options().durable(Durability::Commit);
-    /// # let options = options.trust_file_system(true);
-    /// let store = options.open_or_create(&path)?;
-    /// store.put("sequoia", "3266 years")?;
-    /// let journal = store.stats().journal.expect("the store has one");
-    /// assert_eq!(journal.unsynced_bytes(), 0);
-    /// println!("{} B written, {} syncs", journal.journal_bytes_written, journal.journal_syncs);
-    /// # Ok::<(), bristlecone::Error>(())
-    /// ```
-    pub fn stats(&self) -> Stats {
-        self.measure(WriteBack::None, Some(self.medium().stats()))
-    }
-}
-
-impl<M: Medium> Store<M> {
-    fn measure(&self, write_back: WriteBack, journal: Option<JournalStats>) -> Stats {
         let pool = self.pool();
+        let medium = pool.medium();
         let usage = pool.usage();
         let file_bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         Stats {
-            domain: pool.medium().domain(),
-            write_back,
+            domain: medium.domain(),
+            write_back: medium.write_back(),
             design: Flagship::SPEC.name,
             node_bytes: Flagship::SPEC.node_bytes,
             format_version: FORMAT_VERSION,
@@ -173,11 +148,13 @@ impl<M: Medium> Store<M> {
             waiting_bytes: usage.waiting_bytes,
             header_bytes: HEADER_BYTES,
             classes: pool.usage_of_classes(),
-            nodes: Vec::new(),
-            journal,
+            nodes: pool.usage_of_nodes(),
+            journal: medium.journaled().map(Journaled::stats),
         }
     }
+}
 
+impl<M: Medium> Store<M> {
     /// Reads the whole store and checks it: O(n). Returns counts if it is sound.
     ///
     /// The check covers every structural invariant of the index, the order of keys, the checksum of

@@ -14,7 +14,7 @@
 use crate::error::Error;
 use crate::{Index, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, Mapped, Medium, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, FileMedium, Medium, Pool, PoolError};
 use bristlecone_trees::key::{Stored, Value};
 use bristlecone_trees::{PmIndex, Record, TreeError, WriteMode};
 use core::fmt;
@@ -26,13 +26,16 @@ use std::time::Duration;
 ///
 /// Every write is durable when its method returns: no crash that the file's
 /// [`Domain`](crate::Domain) covers can undo it. Nor can such a crash undo a value that
-/// [`get`](Self::get) has returned.
+/// [`get`](Self::get) has returned. On a disk, which crashes these are is the choice of
+/// [`Options::durability`](crate::Options::durability): by default a kill at once, and a power cut
+/// once a thread has synced, every 100 ms.
 ///
 /// All threads of one process may use a store at once, by reference or in an [`Arc`]. Each method
 /// that takes one key is atomic. Several writes together are not: there are no transactions.
 ///
 /// Dropping a store leaves it as a kill of the process would: no pair is lost, and the next open
-/// recovers it in O(n). [`close`](Self::close) makes the next open fast.
+/// recovers it in O(n), with the journal that lies beside its file. [`close`](Self::close) makes
+/// the next open fast.
 ///
 /// # Limits
 ///
@@ -42,7 +45,9 @@ use std::time::Duration;
 ///   the pool there ends with SIGSEGV.
 /// - Do not remove or replace the file while the store is open: writes still return `Ok`, and are
 ///   lost at the end of the process. [`close`](Self::close) reports it. A copy of a file that is
-///   open may be damaged.
+///   open may be damaged, and so is one without its journal of a store that was not closed.
+/// - All of a file with a journal is in memory while it is open
+///   ([`Options::memory_bytes`](crate::Options::memory_bytes)).
 /// - If another program truncates the file while it is open, or the medium cannot read a page of
 ///   it, the system sends SIGBUS. A program may call
 ///   [`install_fault_message`](crate::install_fault_message) to end with a message that names the
@@ -52,7 +57,7 @@ use std::time::Duration;
 /// - While one thread reads inside [`scan_with`](Self::scan_with) or
 ///   [`multi_get_with`](Self::multi_get_with), this store cannot reuse freed space, and its file
 ///   may grow. Other stores of the process can.
-pub struct Store<M: Medium = Mapped> {
+pub struct Store<M: Medium = FileMedium> {
     pub(crate) index: Index<M>,
     pub(crate) path: PathBuf,
     pub(crate) recovered: bool,
@@ -124,6 +129,10 @@ impl<M: Medium> Store<M> {
     /// - [`Error::KeyTooLong`], [`Error::ValueTooLong`]: over 4 KiB, over 16 MiB.
     /// - [`Error::Full`]: the file cannot grow. [`delete`](Self::delete) still works.
     /// - [`Error::Damaged`]: a node on the path to `key` is damaged.
+    ///
+    /// After this one the pair may have changed:
+    /// - [`Error::WritesEnded`], [`Error::System`]: the device refused a write of the journal, now
+    ///   or before.
     ///
     /// # Persist order
     /// `N` fills a fresh block, `|` is a fence, `C` the 8 B store that makes the pair visible to

@@ -1,6 +1,6 @@
 //! A command's session with a store: open, use, close.
 
-use bristlecone::{Domain, Durability, DurableOptions, DurableStore, Error, Options, Store};
+use bristlecone::{Domain, Durability, Error, Options, Stats, Store};
 use bristlecone_console::progress::waiting;
 use bristlecone_console::values;
 use std::ffi::OsStr;
@@ -19,22 +19,46 @@ pub(crate) struct OpenArgs {
     /// what is needed, and then make a new store.
     #[arg(long)]
     open_torn: bool,
+    #[command(flatten)]
+    durability: DurabilityArgs,
 }
 
 impl OpenArgs {
     /// Returns the options of the open.
     pub(crate) fn options(&self) -> Options {
-        Store::options().wait(self.wait).open_torn(self.open_torn)
+        self.durability.options().wait(self.wait).open_torn(self.open_torn)
     }
 }
 
-/// The durability of a store that is open with a journal.
+/// The option that says when a write survives a power cut.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DurabilityArgs {
+    /// When a write to a plain file survives a power cut: when it returns, within a tenth of a
+    /// second, or once the store is closed [default: interval; process in memory].
+    #[arg(long, value_name = "commit|interval|process")]
+    pub(crate) durability: Option<Promise>,
+}
+
+impl DurabilityArgs {
+    /// Returns the options of a store with this durability.
+    pub(crate) fn options(&self) -> Options {
+        let options = Store::options();
+        match self.durability {
+            Some(promise) => options.durability(promise.durability()),
+            None => options,
+        }
+    }
+}
+
+/// The durability of a store on a plain file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Promise {
     /// A write that has returned survives a power cut.
     Commit,
     /// A thread syncs at an interval: 100 ms, in tests 5 ms.
     Interval,
+    /// A store without a journal: a power cut may lose any page until it is closed.
+    Process,
 }
 
 impl Promise {
@@ -42,7 +66,8 @@ impl Promise {
     pub(crate) fn durability(self) -> Durability {
         match self {
             Self::Commit => Durability::Commit,
-            Self::Interval => Durability::Interval(Duration::from_millis(100)),
+            Self::Interval => Durability::DEFAULT,
+            Self::Process => Durability::Process,
         }
     }
 
@@ -51,22 +76,9 @@ impl Promise {
         match self {
             Self::Commit => "commit",
             Self::Interval => "interval",
+            Self::Process => "process",
         }
     }
-}
-
-/// Opens the store at `path` with a journal, calls `run`, and closes the store.
-pub(crate) fn with_journal<R>(
-    options: &DurableOptions,
-    path: &Path,
-    run: impl FnOnce(&DurableStore) -> anyhow::Result<R>,
-) -> anyhow::Result<R> {
-    let store = waiting("opening the store", || options.open(path))?;
-    let result = run(&store);
-    let closed = store.close();
-    let value = result?;
-    closed?;
-    Ok(value)
 }
 
 /// Opens the store at `path`, calls `run`, and closes the store, also after an error.
@@ -123,14 +135,18 @@ pub(crate) fn bytes(argument: &OsStr) -> &[u8] {
     argument.as_bytes()
 }
 
-/// Returns the crashes that a domain survives, in words.
-pub(crate) fn survives(domain: Domain) -> &'static str {
-    match domain {
-        Domain::Adr => "a power cut (lines are flushed)",
-        Domain::Eadr => "a power cut (caches are safe)",
-        Domain::Disk => "a power cut, by a journal",
-        Domain::ProcessCrash => "a kill of the process, not a power cut",
-        Domain::Volatile => "nothing",
+/// Returns the crashes that a write to a store survives, in words.
+pub(crate) fn survives(stats: &Stats) -> String {
+    let durability = stats.journal.as_ref().map(|journal| journal.durability);
+    match (stats.domain, durability) {
+        (Domain::Disk, Some(Durability::Interval(time))) => {
+            format!("a kill of the process; a power cut once it is synced, every {time:?}")
+        }
+        (Domain::Disk, _) => "a power cut (each write is synced)".into(),
+        (Domain::Adr, _) => "a power cut (lines are flushed)".into(),
+        (Domain::Eadr, _) => "a power cut (caches are safe)".into(),
+        (Domain::ProcessCrash, _) => "a kill of the process, not a power cut".into(),
+        (Domain::Volatile, _) => "nothing".into(),
     }
 }
 

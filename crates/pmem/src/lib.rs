@@ -13,6 +13,7 @@
 //! | [`sync`] | latches and deferred reclamation, all volatile |
 //! | [`dram`] | arrays of volatile words that grow in place |
 //! | [`journal`] | a plain file that survives a power cut: a journal of lines beside it |
+//! | [`file`] | a pool file as one medium: mapped, or with a journal |
 //! | [`alloc`] | the allocator: volatile, rebuilt from what the roots reach |
 //! | [`log`] | redo and undo-redo logs: failure-atomic changes of several words |
 //! | [`pool`] | the file: superblocks, roots, heap; opening, growing, closing |
@@ -41,6 +42,7 @@ mod child;
 pub mod defect;
 pub mod dram;
 pub mod error;
+pub mod file;
 pub mod journal;
 pub mod layout;
 pub mod line;
@@ -55,6 +57,7 @@ pub mod word;
 pub use checksum::{checksum, checksum_append};
 pub use defect::Defect;
 pub use error::Corrupt;
+pub use file::FileMedium;
 pub use journal::{Durability, Journaled};
 pub use medium::{Domain, Fenced, Mapped, Medium, Simulated};
 pub use numa::Placement;

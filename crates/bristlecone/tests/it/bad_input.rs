@@ -2,7 +2,7 @@
 //! file; the file does not change, and no method panics.
 
 use crate::image::{restart, seal};
-use crate::{pairs, place, small};
+use crate::{mapped, pairs, place};
 use bristlecone::{Domain, Error, ErrorKind, Store};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
@@ -14,14 +14,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 fn fails(path: &Path) -> Error {
-    let error = small().open(path).expect_err("this must not open");
+    let error = mapped().open(path).expect_err("this must not open");
     assert!(error.to_string().contains("test.pool"), "{error}");
     assert_eq!(error.path(), Some(path));
     error
 }
 
 fn filled(path: &Path, keys: u32) {
-    let store = small().create(path).unwrap();
+    let store = mapped().create(path).unwrap();
     for i in 0..keys {
         store.put(format!("key number {i:05}"), vec![i as u8; i as usize % 300]).unwrap();
     }
@@ -38,14 +38,14 @@ fn a_file_that_is_no_store_is_refused_and_left_alone() {
         [(b"hello".repeat(100_000), b"hellohel"), (b"hello!".to_vec(), b"hello!\0\0")]
     {
         fs::write(path, &content).unwrap();
-        for error in [fails(path), small().open_or_create(path).unwrap_err()] {
+        for error in [fails(path), mapped().open_or_create(path).unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::Damaged);
             let first = u64::from_le_bytes(*first);
             assert!(matches!(error, Error::NotAPool { found, .. } if found == first), "{error}");
             let said = error.to_string();
             assert!(!said.contains("backup") && !said.contains("open_or_create"), "{said}");
         }
-        let error = small().create(path).unwrap_err();
+        let error = mapped().create(path).unwrap_err();
         assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
         assert_eq!(fs::read(path).unwrap(), content);
     }
@@ -66,7 +66,8 @@ fn a_folder_a_pipe_and_a_device_are_named_and_not_opened() {
         (Path::new("/dev/null"), "a character device"),
         (Path::new("/dev/zero"), "a character device"),
     ] {
-        for error in [small().open(path).unwrap_err(), small().open_or_create(path).unwrap_err()] {
+        for error in [mapped().open(path).unwrap_err(), mapped().open_or_create(path).unwrap_err()]
+        {
             assert!(
                 matches!(error, Error::NotAFile { kind: found, .. } if found == kind),
                 "{error}"
@@ -85,7 +86,7 @@ fn a_long_file_of_zeros_is_never_made_a_store() {
     for bytes in [POOL_BYTES_MIN + 1, 1 << 20, 20 << 30] {
         let file = fs::File::create(path).unwrap();
         file.set_len(bytes).unwrap();
-        for error in [fails(path), small().open_or_create(path).unwrap_err()] {
+        for error in [fails(path), mapped().open_or_create(path).unwrap_err()] {
             assert!(
                 matches!(error, Error::Zeros { bytes: found, .. } if found == bytes),
                 "{error}"
@@ -102,14 +103,14 @@ fn a_long_file_of_zeros_is_never_made_a_store() {
 fn a_store_that_reads_as_zeros_is_never_an_empty_store() {
     let place = place();
     let path = &place.path;
-    let store = small().open_or_create(path).unwrap();
+    let store = mapped().open_or_create(path).unwrap();
     for i in 0..10_000 {
         store.put(format!("key{i}"), "acknowledged").unwrap();
     }
     store.close().unwrap();
     let zeros = vec![0; fs::metadata(path).unwrap().len() as usize];
     fs::write(path, &zeros).unwrap();
-    for error in [fails(path), small().open_or_create(path).unwrap_err()] {
+    for error in [fails(path), mapped().open_or_create(path).unwrap_err()] {
         assert!(matches!(error, Error::Zeros { .. }), "{error}");
     }
     assert!(fs::read(path).unwrap() == zeros);
@@ -121,7 +122,7 @@ fn a_store_whose_root_is_lost_is_never_an_empty_store() {
     let place = place();
     let path = &place.path;
     for clean in [true, false] {
-        let store = small().create(path).unwrap();
+        let store = mapped().create(path).unwrap();
         for i in 0..100 {
             store.put(format!("key{i}"), "acknowledged").unwrap();
         }
@@ -133,7 +134,7 @@ fn a_store_whose_root_is_lost_is_never_an_empty_store() {
         let mut bytes = fs::read(path).unwrap();
         bytes[0x2000..0x3000].fill(0);
         fs::write(path, &bytes).unwrap();
-        for error in [fails(path), small().open_or_create(path).unwrap_err()] {
+        for error in [fails(path), mapped().open_or_create(path).unwrap_err()] {
             assert!(matches!(error, Error::Damaged { .. }), "{error}");
         }
         assert!(fs::read(path).unwrap()[0x8000..] == bytes[0x8000..]);
@@ -145,16 +146,16 @@ fn a_store_whose_root_is_lost_is_never_an_empty_store() {
 #[test]
 fn a_second_open_of_a_store_is_refused() {
     let place = place();
-    let store = small().create(&place.path).unwrap();
+    let store = mapped().create(&place.path).unwrap();
     store.put("k", "v").unwrap();
-    let refused = [fails(&place.path), small().open_or_create(&place.path).unwrap_err()];
+    let refused = [fails(&place.path), mapped().open_or_create(&place.path).unwrap_err()];
     for error in refused {
         assert!(matches!(error, Error::InUse { .. }), "{error}");
         assert_eq!(error.kind().exit_code(), 4);
     }
     assert_eq!(store.get("k").unwrap().unwrap(), b"v");
     drop(store);
-    small().open(&place.path).unwrap();
+    mapped().open(&place.path).unwrap();
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn a_truncated_file_and_a_damaged_superblock_are_named() {
     let mut both = whole.clone();
     both[40] ^= 1;
     fs::write(path, &both).unwrap();
-    assert_eq!(small().open(path).unwrap().len().unwrap(), 1000, "one whole copy is enough");
+    assert_eq!(mapped().open(path).unwrap().len().unwrap(), 1000, "one whole copy is enough");
     both[0x1000 + 40] ^= 1;
     fs::write(path, &both).unwrap();
     assert!(matches!(fails(path), Error::Superblocks { .. }));
@@ -187,7 +188,7 @@ fn a_truncated_file_and_a_damaged_superblock_are_named() {
     assert!(matches!(error, Error::NewerVersion { found: 77, at: 8, .. }), "{error}");
 
     fs::write(path, &whole).unwrap();
-    assert_eq!(small().open(path).unwrap().len().unwrap(), 1000);
+    assert_eq!(mapped().open(path).unwrap().len().unwrap(), 1000);
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn a_pool_of_something_else_is_foreign() {
     let block = pool.reserve(64).unwrap();
     pool.create_root("store", 4711, block).unwrap();
     pool.close().unwrap();
-    for error in [fails(&place.path), small().open_or_create(&place.path).unwrap_err()] {
+    for error in [fails(&place.path), mapped().open_or_create(&place.path).unwrap_err()] {
         assert!(matches!(error, Error::Foreign { found: 4711, .. }), "{error}");
     }
 }
@@ -240,10 +241,10 @@ fn an_interrupted_creation_is_reported_and_can_be_finished() {
         };
         assert!(is_told, "case {case}: {error}");
         assert!(error.to_string().contains("open_or_create"), "{error}");
-        let store = small().open_or_create(path).unwrap();
+        let store = mapped().open_or_create(path).unwrap();
         store.put("case", case.to_string()).unwrap();
         drop(store);
-        let mut store = small().open_or_create(path).unwrap();
+        let mut store = mapped().open_or_create(path).unwrap();
         assert_eq!(store.get("case").unwrap().unwrap(), case.to_string().as_bytes());
         assert_eq!(store.check().unwrap().unreachable_blocks, 0);
         drop(store);
@@ -255,21 +256,21 @@ fn an_interrupted_creation_is_reported_and_can_be_finished() {
 fn options_that_cannot_be_met_leave_no_file() {
     let place = place();
     let path = &place.path;
-    let error = small().initial_bytes(POOL_BYTES_MIN - 1).create(path).unwrap_err();
+    let error = mapped().initial_bytes(POOL_BYTES_MIN - 1).create(path).unwrap_err();
     assert!(matches!(error, Error::TooSmall { minimum: POOL_BYTES_MIN, .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(!path.exists());
     // 32 TiB: more than the device of any test machine.
-    let error = small().initial_bytes(1 << 45).create(path).unwrap_err();
+    let error = mapped().initial_bytes(1 << 45).create(path).unwrap_err();
     assert!(matches!(error, Error::Full { .. } | Error::System { .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::System);
     assert!(!path.exists());
 
-    let store = small().initial_bytes(POOL_BYTES_MIN).create(path).unwrap();
+    let store = mapped().initial_bytes(POOL_BYTES_MIN).create(path).unwrap();
     let given = store.stats().domain;
     store.close().unwrap();
     if !given.covers(Domain::Adr) {
-        let required = small().require(Domain::Adr);
+        let required = mapped().require(Domain::Adr);
         let error = required.open(path).unwrap_err();
         assert!(
             matches!(
@@ -282,7 +283,7 @@ fn options_that_cannot_be_met_leave_no_file() {
         required.create(path).unwrap_err();
         assert!(!path.exists());
     }
-    small().require(Domain::ProcessCrash).open_or_create(path).unwrap();
+    mapped().require(Domain::ProcessCrash).open_or_create(path).unwrap();
 }
 
 #[test]
@@ -307,7 +308,7 @@ fn statistics_match_the_file_and_its_history() {
 
 /// Calls every method on a store that may be damaged. Any result is right, but no panic.
 fn exercise(path: &Path) {
-    let Ok(mut store) = small().open(path) else { return };
+    let Ok(mut store) = mapped().open(path) else { return };
     let _ = store.check();
     let _ = store.iter().count();
     let _ = store.iter().rev().count();
@@ -320,14 +321,14 @@ fn exercise(path: &Path) {
     let _ = store.close();
 }
 
-/// Replaces words all over a small store by nonsense: no method panics or hangs.
+/// Replaces words all over a mapped store by nonsense: no method panics or hangs.
 #[test]
 fn damage_anywhere_causes_no_panic() {
     let place = place();
     for clean in [true, false] {
         filled(&place.path, 200);
         if !clean {
-            drop(small().open(&place.path).unwrap());
+            drop(mapped().open(&place.path).unwrap());
         }
         let whole = fs::read(&place.path).unwrap();
         let used: Vec<_> = (0x2000..whole.len() - 8)
@@ -368,11 +369,11 @@ fn damage_to_what_a_close_saved_is_repaired_and_counted() {
     let mut damaged = sound.clone();
     damaged[at + 100] ^= 4;
     fs::write(&place.path, &damaged).unwrap();
-    let store = small().open(&place.path).unwrap();
+    let store = mapped().open(&place.path).unwrap();
     assert_eq!((store.stats().rebuilt_count, store.stats().was_recovered), (1, true));
     assert_eq!(store.len().unwrap(), 300);
     store.close().unwrap();
-    let store = small().open(&place.path).unwrap();
+    let store = mapped().open(&place.path).unwrap();
     assert_eq!((store.stats().rebuilt_count, store.stats().was_recovered), (0, false));
 }
 
@@ -392,7 +393,7 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
     for (clean, (what, from_value, damage)) in cases.into_iter().flatten() {
         let place = place();
         let path = &place.path;
-        let store = small().create(path).unwrap();
+        let store = mapped().create(path).unwrap();
         for key in ["before", "broken", "later"] {
             store.put(key, format!("the value of {key}, at some length")).unwrap();
         }
@@ -410,7 +411,7 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
         word.copy_from_slice(&damaged.to_le_bytes());
         fs::write(path, &bytes).unwrap();
 
-        let mut store = small().open(path).unwrap();
+        let mut store = mapped().open(path).unwrap();
         let error = store.get("broken").expect_err(what);
         assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
         assert_eq!(error.kind(), ErrorKind::Damaged);
@@ -424,7 +425,7 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
         store.put("broken", "whole again").unwrap();
         assert_eq!(pairs(&store).len(), 3);
         drop(store);
-        let mut store = small().open(path).unwrap();
+        let mut store = mapped().open(path).unwrap();
         assert_eq!(store.check().unwrap().unreachable_blocks, 0, "{what}");
     }
 }
@@ -435,7 +436,7 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
 fn an_operation_reads_no_value_of_another_key() {
     let place = place();
     let path = &place.path;
-    let store = small().create(path).unwrap();
+    let store = mapped().create(path).unwrap();
     for number in 0..20 {
         store.put(format!("prefix00 {number:02}"), "the value, at some length").unwrap();
     }
@@ -450,7 +451,7 @@ fn an_operation_reads_no_value_of_another_key() {
     }
     fs::write(path, &bytes).unwrap();
 
-    let store = small().open(path).unwrap();
+    let store = mapped().open(path).unwrap();
     // With 20 fingerprints in the leaf, some 150 of 2000 absent keys share one.
     for number in 0..2000 {
         let absent = format!("prefix00 x{number:04}");
@@ -478,7 +479,7 @@ fn a_leaf_of_an_unknown_kind_is_refused() {
     let place = place();
     let path = &place.path;
     for clean in [true, false] {
-        let store = small().create(path).unwrap();
+        let store = mapped().create(path).unwrap();
         store.put("shortkey", "shortval").unwrap();
         if clean {
             store.close().unwrap();
@@ -491,7 +492,7 @@ fn a_leaf_of_an_unknown_kind_is_refused() {
         assert_eq!(bytes[leaf + 80..leaf + 128], [0; 48]);
         bytes[leaf + 80] = 1;
         fs::write(path, &bytes).unwrap();
-        let found = small().open(path).and_then(|store| store.get("shortkey"));
+        let found = mapped().open(path).and_then(|store| store.get("shortkey"));
         let Err(Error::Damaged { damage, .. }) = found else { panic!("{found:?}") };
         assert!(damage.at == leaf as u64 + 80 && damage.what.contains("kind of a leaf"));
         fs::remove_file(path).unwrap();
@@ -504,7 +505,7 @@ fn a_leaf_of_an_unknown_kind_is_refused() {
 fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
     let place = place();
     let path = &place.path;
-    let store = small().create(path).unwrap();
+    let store = mapped().create(path).unwrap();
     for number in 0..40 {
         store.put(format!("prefix00{number:02}"), "a value of more than eight bytes").unwrap();
     }
@@ -514,7 +515,7 @@ fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
     let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
     bytes[at + 8] = b'9';
     fs::write(path, &bytes).unwrap();
-    let error = small().open(path).unwrap_err();
+    let error = mapped().open(path).unwrap_err();
     assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
 }
 
@@ -535,7 +536,7 @@ fn a_flipped_bit_of_a_short_pair_is_named() {
     {
         let place = place();
         let path = &place.path;
-        let store = small().create(path).unwrap();
+        let store = mapped().create(path).unwrap();
         store.put("shortkey", "shortval").unwrap();
         if clean {
             store.close().unwrap();
@@ -546,7 +547,7 @@ fn a_flipped_bit_of_a_short_pair_is_named() {
         let value = bytes.windows(8).position(|window| window == b"shortval").unwrap();
         bytes[value + 3] ^= 0x10;
         fs::write(path, &bytes).unwrap();
-        let found = small().open(path).and_then(|mut store| visit(&mut store));
+        let found = mapped().open(path).and_then(|mut store| visit(&mut store));
         let error = found.unwrap_err();
         assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
     }
@@ -562,7 +563,7 @@ fn damage_to_keys_with_a_common_prefix_gives_no_wrong_answer() {
     let place = place();
     let path = &place.path;
     for clean in [true, false] {
-        let store = small().create(path).unwrap();
+        let store = mapped().create(path).unwrap();
         // A stride of 7 spreads splits and free slots over all leaves.
         for number in (0..60).map(|number| number * 7 % 60) {
             store.put(key(number), value(number)).unwrap();
@@ -586,7 +587,7 @@ fn damage_to_keys_with_a_common_prefix_gives_no_wrong_answer() {
             let mut damaged = whole.clone();
             damaged[at] ^= [1, 2, 4][case % 3];
             fs::write(path, &damaged).unwrap();
-            let Ok(store) = small().open(path) else { continue };
+            let Ok(store) = mapped().open(path) else { continue };
             for number in 0..60 {
                 if let Ok(found) = store.get(key(number)) {
                     assert_eq!(found, Some(value(number)), "{clean}, {at:#x}");

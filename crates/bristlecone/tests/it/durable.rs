@@ -1,14 +1,9 @@
 //! Stores with a journal: what a drop, a close, a sync and a failure leave.
 
-use crate::{pairs, place, small};
-use bristlecone::{Durability, DurableOptions, DurableStore, Error, ErrorKind, Store};
+use crate::{journaled, mapped, pairs, place, small};
+use bristlecone::{Domain, Durability, Error, ErrorKind, Store};
 use std::path::Path;
 use std::time::Duration;
-
-fn durable(durability: Durability) -> DurableOptions {
-    // The folder of a test may be in memory.
-    small().durable(durability).journal_bytes(1 << 20).trust_file_system(true)
-}
 
 const KINDS: [Durability; 2] = [Durability::Commit, Durability::Interval(Duration::from_millis(5))];
 
@@ -16,7 +11,11 @@ fn journal_of(path: &Path) -> std::path::PathBuf {
     path.with_extension("pool.journal")
 }
 
-fn count(store: &DurableStore) -> u64 {
+fn unsynced(store: &Store) -> u64 {
+    store.stats().journal.expect("the store has a journal").unsynced_bytes()
+}
+
+fn count(store: &Store) -> u64 {
     store.len().unwrap()
 }
 
@@ -24,7 +23,7 @@ fn count(store: &DurableStore) -> u64 {
 fn a_dropped_store_has_every_write_and_a_closed_one_no_journal() {
     for durability in KINDS {
         let place = place();
-        let store = durable(durability).create(&place.path).unwrap();
+        let store = journaled(durability).create(&place.path).unwrap();
         assert_eq!(store.durability(), durability);
         for key in 0..3000_u64 {
             store.put(key.to_be_bytes(), key.to_le_bytes()).unwrap();
@@ -36,20 +35,21 @@ fn a_dropped_store_has_every_write_and_a_closed_one_no_journal() {
         drop(store); // As a kill: the file alone is not whole.
         assert!(journal_of(&place.path).is_dir());
 
-        let store = durable(durability).open(&place.path).unwrap();
+        let store = journaled(durability).open(&place.path).unwrap();
         assert!(store.was_recovered());
         assert_eq!(count(&store), 2001);
         assert_eq!(store.get("long").unwrap(), Some(vec![7; 100_000]));
         store.close().unwrap();
         assert!(!journal_of(&place.path).exists());
 
-        let store = durable(durability).open_or_create(&place.path).unwrap();
+        let store = journaled(durability).open_or_create(&place.path).unwrap();
         assert!(!store.was_recovered());
         assert_eq!(count(&store), 2001);
         store.put("more", "than that").unwrap();
         drop(store);
         // An open without a journal makes the file whole.
-        let store = Store::open(&place.path).unwrap();
+        let store = mapped().open(&place.path).unwrap();
+        assert_eq!(store.durability(), Durability::Process);
         assert_eq!(pairs(&store).len(), 2002);
         store.close().unwrap();
         assert!(!journal_of(&place.path).exists());
@@ -59,22 +59,23 @@ fn a_dropped_store_has_every_write_and_a_closed_one_no_journal() {
 #[test]
 fn a_commit_leaves_nothing_to_sync_and_an_interval_a_window() {
     let place = place();
-    let store = durable(Durability::Commit).create(&place.path).unwrap();
+    let store = journaled(Durability::Commit).create(&place.path).unwrap();
     store.put("a", "b").unwrap();
-    assert_eq!(store.unsynced_bytes(), 0);
+    assert_eq!(unsynced(&store), 0);
     store.close().unwrap();
-    let store = durable(Durability::Interval(Duration::from_secs(3600))).open(&place.path).unwrap();
+    let store =
+        journaled(Durability::Interval(Duration::from_secs(3600))).open(&place.path).unwrap();
     store.put("c", "d").unwrap();
-    assert!(store.unsynced_bytes() > 0);
+    assert!(unsynced(&store) > 0);
     store.sync().unwrap();
-    assert_eq!(store.unsynced_bytes(), 0);
+    assert_eq!(unsynced(&store), 0);
 }
 
 #[test]
 fn threads_of_a_store_with_a_journal_share_its_syncs_and_its_checkpoints() {
     let place = place();
     for durability in KINDS {
-        let store = durable(durability).open_or_create(&place.path).unwrap();
+        let store = journaled(durability).open_or_create(&place.path).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
                 let store = &store;
@@ -88,7 +89,7 @@ fn threads_of_a_store_with_a_journal_share_its_syncs_and_its_checkpoints() {
             }
         });
         drop(store);
-        let store = durable(durability).open(&place.path).unwrap();
+        let store = journaled(durability).open(&place.path).unwrap();
         assert_eq!(count(&store), 4 * 97);
         for (key, value) in store.iter().map(Result::unwrap) {
             let round = u64::from_be_bytes(key.try_into().unwrap()) & 0xffff_ffff;
@@ -102,14 +103,15 @@ fn threads_of_a_store_with_a_journal_share_its_syncs_and_its_checkpoints() {
 #[test]
 fn a_store_without_its_journal_is_refused() {
     let place = place();
-    let store = durable(Durability::Commit).create(&place.path).unwrap();
+    let store = journaled(Durability::Commit).create(&place.path).unwrap();
     store.put("a", "b").unwrap();
     drop(store);
     let journal = journal_of(&place.path);
     let elsewhere = place.path.with_extension("elsewhere");
     std::fs::rename(&journal, &elsewhere).unwrap();
     for error in [
-        durable(Durability::Commit).open(&place.path).unwrap_err(),
+        journaled(Durability::Commit).open(&place.path).unwrap_err(),
+        mapped().open(&place.path).unwrap_err(),
         Store::open(&place.path).unwrap_err(),
         Store::open_or_create(&place.path).unwrap_err(),
     ] {
@@ -127,7 +129,7 @@ fn a_store_in_memory_is_refused_unless_it_is_trusted() {
     }
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("a.pool");
-    let error = small().durable(Durability::Commit).create(&path).unwrap_err();
+    let error = small().durability(Durability::Commit).create(&path).unwrap_err();
     assert!(matches!(error, Error::Journal { .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::System);
 }
@@ -136,7 +138,7 @@ fn a_store_in_memory_is_refused_unless_it_is_trusted() {
 #[test]
 fn a_store_in_a_file_of_terabytes_opens_with_a_journal() {
     let place = place();
-    let options = durable(Durability::Commit);
+    let options = journaled(Durability::Commit);
     for is_closed in [true, false] {
         let store = options.open_or_create(&place.path).unwrap();
         store.put([u8::from(is_closed)], "value").unwrap();
@@ -161,7 +163,7 @@ fn a_store_in_a_file_of_terabytes_opens_with_a_journal() {
 fn a_creation_where_no_journal_may_be_leaves_no_file() {
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
     let path = folder.path().join("test.pool");
-    let options = small().durable(Durability::Commit);
+    let options = small().durability(Durability::Commit);
     for created in [options.create(&path), options.open_or_create(&path)] {
         let Err(error) = created else {
             return eprintln!("skipped: /dev/shm is on a disk");
@@ -169,4 +171,75 @@ fn a_creation_where_no_journal_may_be_leaves_no_file() {
         assert!(matches!(error, Error::Journal { .. }), "{error}");
         assert!(!path.exists());
     }
+}
+
+/// The folder of a test may be in memory, where the default is another.
+#[test]
+fn a_store_on_a_disk_has_a_journal_unless_it_is_told_otherwise() {
+    let place = place();
+    let store = Store::open_or_create(&place.path).unwrap();
+    if store.stats().domain != Domain::Disk {
+        return eprintln!("skipped: temporary files are not on a disk");
+    }
+    assert_eq!(store.durability(), Durability::DEFAULT);
+    store.put("sequoia", "3266 years").unwrap();
+    store.sync().unwrap();
+    assert_eq!(unsynced(&store), 0);
+    drop(store);
+    assert!(journal_of(&place.path).is_dir());
+    let store = small().require(Domain::Disk).open(&place.path).unwrap();
+    assert!(store.was_recovered());
+    assert!(store.contains("sequoia").unwrap());
+    store.close().unwrap();
+    let refused = [
+        small().require(Domain::Adr).open(&place.path),
+        mapped().require(Domain::Disk).open(&place.path),
+    ];
+    for refused in refused {
+        assert!(matches!(refused, Err(Error::Domain { .. })), "{refused:?}");
+    }
+}
+
+/// A store of before, or one that was opened without a journal.
+#[test]
+fn a_store_without_a_journal_is_taken_over_whatever_its_end() {
+    for is_closed in [true, false] {
+        let place = place();
+        let store = mapped().create(&place.path).unwrap();
+        (0..500_u32).for_each(|key| store.put(key.to_be_bytes(), "value").unwrap());
+        if is_closed {
+            store.close().unwrap();
+        } else {
+            drop(store);
+        }
+        assert!(!journal_of(&place.path).exists());
+        let mut store = journaled(Durability::Commit).open(&place.path).unwrap();
+        assert_eq!(store.was_recovered(), !is_closed);
+        assert_eq!(store.check().unwrap().keys, 500);
+        store.put("one more", "value").unwrap();
+        drop(store);
+        assert_eq!(mapped().open(&place.path).unwrap().len().unwrap(), 501);
+    }
+}
+
+#[test]
+fn a_store_that_outgrows_its_memory_is_full_and_keeps_what_it_has() {
+    let place = place();
+    let options = journaled(Durability::DEFAULT).memory_bytes(2 << 20).growth_bytes(1 << 20);
+    let store = options.create(&place.path).unwrap();
+    let mut count = 0_u32;
+    let error = loop {
+        match store.put(count.to_be_bytes(), [7; 1000]) {
+            Ok(()) => count += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert!(error.to_string().contains("memory_bytes allows 2097152"), "{error}");
+    assert_eq!(store.len().unwrap(), u64::from(count));
+    assert!(store.delete(0_u32.to_be_bytes()).unwrap());
+    store.close().unwrap();
+    let error = options.clone().memory_bytes(1 << 20).open(&place.path).unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert_eq!(mapped().open(&place.path).unwrap().len().unwrap(), u64::from(count) - 1);
 }

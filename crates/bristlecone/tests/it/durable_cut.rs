@@ -1,8 +1,8 @@
 //! Power cuts of a store with a journal: what is written is recorded, and after each of many
 //! moments every sector that was not synced is taken as it was before or as it was written.
 
-use crate::{pairs, place, small};
-use bristlecone::{Durability, Store};
+use crate::{journaled, mapped, pairs, place};
+use bristlecone::Durability;
 use bristlecone_pmem::journal::Recording;
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,10 +31,10 @@ fn random(state: &mut u64) -> u64 {
 /// without a write that had returned.
 fn check(durability: Durability, least: impl Fn(u64) -> u64) -> usize {
     let place = place();
-    small().create(&place.path).unwrap().close().unwrap();
-    let options = small().durable(durability).journal_bytes(1 << 20).trust_file_system(true);
+    mapped().create(&place.path).unwrap().close().unwrap();
+    let options = journaled(durability);
     let recording = Arc::new(Recording::default());
-    let store = options.open_traced(&place.path, Some(recording.clone())).unwrap();
+    let store = options.open_traced(&place.path, recording.clone()).unwrap();
     let ring = fs::read(place.path.with_extension("pool.journal").join("ring")).unwrap();
 
     let (mut state, mut model) = (0x1234_5678_9ABC_DEF1_u64, Pairs::new());
@@ -70,7 +70,7 @@ fn check(durability: Durability, least: impl Fn(u64) -> u64) -> usize {
             let path = file.map_or(path.clone(), |index| journal.join(format!("{index:04}")));
             fs::write(path, bytes).unwrap();
         }
-        let mut store = Store::open(&path).unwrap_or_else(|e| panic!("event {count}: {e}"));
+        let mut store = mapped().open(&path).unwrap_or_else(|e| panic!("event {count}: {e}"));
         let found: Pairs = pairs(&store).into_iter().collect();
         let allowed = &states[least(returned) as usize..];
         assert!(allowed.contains(&found), "event {count}, {returned} returned: {found:?}");

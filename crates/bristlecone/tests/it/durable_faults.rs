@@ -1,7 +1,7 @@
 //! Stores with a journal on a device that refuses one write, sync or growth: typed errors, reads go
 //! on, and nothing acknowledged is lost.
 
-use crate::{place, small};
+use crate::{journaled, mapped, place};
 use bristlecone::{Durability, Error, ErrorKind, Store};
 use bristlecone_pmem::journal::Recording;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn key(number: u64) -> Vec<u8> {
 
 /// Writes to `store` until it refuses. Returns the pairs whose writes returned, and those with the
 /// last write.
-fn write(store: &bristlecone::DurableStore, recording: &Recording<()>) -> (Pairs, Pairs) {
+fn write(store: &Store, recording: &Recording<()>) -> (Pairs, Pairs) {
     let (mut done, mut tried) = (Pairs::new(), Pairs::new());
     for number in 0..WRITES {
         let (key, value) = (key(number), vec![number as u8; 300 + number as usize * 5]);
@@ -43,15 +43,15 @@ fn write(store: &bristlecone::DurableStore, recording: &Recording<()>) -> (Pairs
 /// Lets the call number `call` fail. Returns `false` if there are fewer.
 fn fail(durability: Durability, call: u64) -> bool {
     let place = place();
-    small().create(&place.path).unwrap().close().unwrap();
-    let options = small().durable(durability).journal_bytes(1 << 20).trust_file_system(true);
+    mapped().create(&place.path).unwrap().close().unwrap();
+    let options = journaled(durability);
     let recording = Arc::new(Recording::failing(call));
-    let store = match options.open_traced(&place.path, Some(recording.clone())) {
+    let store = match options.open_traced(&place.path, recording.clone()) {
         Ok(store) => store,
         Err(error) => {
             assert!(recording.has_failed(), "{error}");
             assert_eq!(error.kind(), ErrorKind::System, "{error:?}");
-            Store::open(&place.path).unwrap().close().unwrap();
+            mapped().open(&place.path).unwrap().close().unwrap();
             return true;
         }
     };
@@ -74,7 +74,7 @@ fn fail(durability: Durability, call: u64) -> bool {
         assert!(recording.has_failed(), "{error}");
     }
     let has_failed = has_failed || recording.has_failed();
-    let store = Store::open(&place.path).unwrap_or_else(|e| panic!("{durability:?} {call}: {e}"));
+    let store = mapped().open(&place.path).unwrap_or_else(|e| panic!("{durability:?} {call}: {e}"));
     let all: Result<Vec<_>, _> = store.iter().collect();
     let all = all.unwrap_or_else(|e| {
         panic!("{durability:?}, call {call}, ended before the close {has_ended}: {e:?}")

@@ -4,7 +4,7 @@
 //! process forks.
 #![expect(unsafe_code, reason = "a fork has no safe form")]
 
-use crate::{place, small};
+use crate::{journaled, place, small};
 use bristlecone::{Durability, Error, Order, Store};
 use std::ops::ControlFlow;
 use std::process::Command;
@@ -139,7 +139,7 @@ fn a_child_writes_nothing_to_the_journal_of_its_parent() {
         return run("fork::a_child_writes_nothing_to_the_journal_of_its_parent");
     };
     let durability = Durability::Interval(Duration::from_millis(1));
-    let options = small().durable(durability).journal_bytes(1 << 20).trust_file_system(true);
+    let options = journaled(durability);
     let store = options.create(&path).unwrap();
     store.put(key(0), "value 0").unwrap();
     let mut of_child = Some(store);

@@ -10,7 +10,7 @@
 
 use crate::image::restart;
 use crate::{Place, place};
-use bristlecone::{Error, Options, Store};
+use bristlecone::{Durability, Error, Options, Store};
 use bristlecone_pmem::pool::{FORMAT_VERSION, POOL_BYTES_MIN};
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +73,8 @@ fn write_images() {
     }
     for is_closed in [true, false] {
         let place = place();
-        let store = options().max_bytes(IMAGE_BYTES).create(&place.path).unwrap();
+        let options = options().durability(Durability::Process);
+        let store = options.max_bytes(IMAGE_BYTES).create(&place.path).unwrap();
         for (key, value) in changes() {
             match value {
                 Some(value) => store.put(key, value).unwrap(),

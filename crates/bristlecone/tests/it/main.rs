@@ -21,7 +21,7 @@ mod scans;
 mod space;
 mod threads;
 
-use bristlecone::{Options, Pair, Store};
+use bristlecone::{Durability, Options, Pair, Store};
 use std::path::PathBuf;
 
 /// A temporary folder that the test removes at its end, and a path in it.
@@ -36,9 +36,19 @@ fn place() -> Place {
     Place { _folder: folder, path }
 }
 
-/// Returns options for a file of 1 MiB.
+/// Returns options for a file of 1 MiB, with a small journal where it has one.
 fn small() -> Options {
-    Store::options().initial_bytes(1 << 20).reserve_bytes(1 << 30)
+    Store::options().initial_bytes(1 << 20).reserve_bytes(1 << 30).journal_bytes(1 << 20)
+}
+
+/// Returns options for a file of 1 MiB without a journal: its bytes are those that a kill leaves.
+fn mapped() -> Options {
+    small().durability(Durability::Process)
+}
+
+/// Returns options for a file of 1 MiB with a journal, wherever the folder of a test is.
+fn journaled(durability: Durability) -> Options {
+    small().durability(durability).trust_file_system(true)
 }
 
 /// Returns all pairs, in order.

@@ -2,7 +2,7 @@
 //! The tests mix the pages of two moments by hand, and change the boot in the superblocks.
 
 use crate::image::{latches, nonces, restart, set_word, word};
-use crate::{Place, place, small};
+use crate::{Place, mapped, place};
 use bristlecone::{Error, ErrorKind, Store};
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,11 +38,11 @@ struct History {
 fn history() -> History {
     let place = place();
     let path = &place.path;
-    let store = small().create(path).unwrap();
+    let store = mapped().create(path).unwrap();
     (0..KEYS).for_each(|number| store.put(key(number), value(number, 1)).unwrap());
     store.close().unwrap();
     let closed = fs::read(path).unwrap();
-    let store = small().open(path).unwrap();
+    let store = mapped().open(path).unwrap();
     let opened = fs::read(path).unwrap();
     let mut pairs: Model = (0..KEYS).map(|number| (key(number), value(number, 1))).collect();
     for number in (0..KEYS).step_by(7) {
@@ -99,7 +99,8 @@ fn a_store_that_was_open_at_a_restart_is_refused_whatever_its_pages() {
         let mut image = mix(&closed, &changed, seed);
         restart(&mut image);
         fs::write(path, &image).unwrap();
-        for error in [small().open(path).unwrap_err(), small().open_or_create(path).unwrap_err()] {
+        for error in [mapped().open(path).unwrap_err(), mapped().open_or_create(path).unwrap_err()]
+        {
             assert!(matches!(error, Error::MayBeTorn { .. }), "seed {seed}: {error}");
             assert_eq!((error.kind(), error.path()), (ErrorKind::Damaged, Some(path.as_path())));
             assert!(error.to_string().contains("bristlecone salvage"), "{error}");
@@ -110,13 +111,13 @@ fn a_store_that_was_open_at_a_restart_is_refused_whatever_its_pages() {
     let mut image = changed;
     restart(&mut image);
     fs::write(path, &image).unwrap();
-    assert!(matches!(small().open(path), Err(Error::MayBeTorn { .. })));
-    let store = small().open_torn(true).open(path).unwrap();
+    assert!(matches!(mapped().open(path), Err(Error::MayBeTorn { .. })));
+    let store = mapped().open_torn(true).open(path).unwrap();
     assert!(store.was_recovered());
     check_pairs(&store, &pairs);
     drop(store);
     // Accepted once, the file is whole for every later open.
-    check_pairs(&small().open(path).unwrap(), &pairs);
+    check_pairs(&mapped().open(path).unwrap(), &pairs);
 }
 
 /// The caller who accepts a torn file gets answers or typed errors, and no panic.
@@ -128,7 +129,7 @@ fn a_torn_store_that_is_opened_all_the_same_causes_no_panic() {
         let mut image = mix(&closed, &changed, seed);
         restart(&mut image);
         fs::write(path, &image).unwrap();
-        let Ok(mut store) = small().open_torn(true).open(path) else { continue };
+        let Ok(mut store) = mapped().open_torn(true).open(path) else { continue };
         for number in 0..2 * KEYS {
             let _ = store.get(key(number));
             let _ = store.put(key(number), "later");
@@ -162,7 +163,7 @@ fn a_closed_store_is_whole_after_a_restart_at_any_moment_around_the_close() {
     for header in [[&closed, &closed], [&opened, &closed], [&closed, &opened]] {
         let image = superblocks(header.map(Vec::as_slice), &closed);
         fs::write(path, &image).unwrap();
-        match small().open(path) {
+        match mapped().open(path) {
             Ok(store) => check_pairs(&store, &first),
             Err(error) => {
                 assert!(matches!(error, Error::MayBeTorn { .. }), "{error}");
@@ -174,13 +175,13 @@ fn a_closed_store_is_whole_after_a_restart_at_any_moment_around_the_close() {
     for header in [[&closed_again, &closed_again], half] {
         let image = superblocks(header.map(Vec::as_slice), &closed_again);
         fs::write(path, &image).unwrap();
-        let store = small().open(path).unwrap();
+        let store = mapped().open(path).unwrap();
         assert!(!store.was_recovered());
         check_pairs(&store, &pairs);
     }
     // Before its mark is on the device.
     fs::write(path, superblocks([&changed, &changed], &closed_again)).unwrap();
-    assert!(matches!(small().open(path), Err(Error::MayBeTorn { .. })));
+    assert!(matches!(mapped().open(path), Err(Error::MayBeTorn { .. })));
 }
 
 /// Sets all latch words of the image to one word, opens it, and uses every leaf.
@@ -190,7 +191,7 @@ fn use_with_latches(path: &Path, image: &[u8], latch: u64) {
         set_word(&mut image, at, latch);
     }
     fs::write(path, &image).unwrap();
-    let store = small().open(path).unwrap();
+    let store = mapped().open(path).unwrap();
     for number in 0..KEYS {
         assert_eq!(store.get(key(number)).unwrap().unwrap(), value(number, 1).as_bytes());
     }
@@ -226,7 +227,7 @@ fn a_page_from_a_later_session_lets_no_thread_wait() {
         image[page.clone()].copy_from_slice(&changed[page]);
         set_word(&mut image, at, nonce << 40 | 1);
         fs::write(&place.path, &image).unwrap();
-        let store = small().open(&place.path).unwrap();
+        let store = mapped().open(&place.path).unwrap();
         for number in 0..KEYS {
             if let Err(error) = store.get(key(number)) {
                 assert!(matches!(error, Error::Damaged { .. }), "{error}");

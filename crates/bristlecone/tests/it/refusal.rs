@@ -3,7 +3,7 @@
 //! A filter of the kernel (`seccomp`) refuses the call to one thread, which the test starts for it.
 #![expect(unsafe_code, reason = "a filter of calls has no safe form")]
 
-use crate::{place, small};
+use crate::{journaled, mapped, place};
 use bristlecone::{Durability, Error, ErrorKind, Store};
 use std::path::Path;
 
@@ -57,14 +57,14 @@ fn a_creation_that_fails_leaves_no_file_whatever_call_the_system_refuses() {
     for (name, call) in CALLS {
         let place = place();
         let folder = place.path.parent().unwrap();
-        let Some(created) = refused(call, || small().create(&place.path).map(drop)) else {
+        let Some(created) = refused(call, || mapped().create(&place.path).map(drop)) else {
             return eprintln!("skipped: the system has no filters of calls");
         };
         let Err(error) = created else { continue };
         failures.push(name);
         assert_eq!(error.kind(), ErrorKind::System, "{name}: {error}");
         assert_eq!(names_in(folder), Vec::<std::ffi::OsString>::new(), "{name}: {error}");
-        small().create(&place.path).unwrap().close().unwrap();
+        mapped().create(&place.path).unwrap().close().unwrap();
     }
     assert_eq!(failures, ["flock", "fstatfs", "fallocate", "madvise", "mremap", "fsync"]);
 }
@@ -73,12 +73,12 @@ fn a_creation_that_fails_leaves_no_file_whatever_call_the_system_refuses() {
 fn a_created_store_that_cannot_be_closed_leaves_no_file() {
     for call in [libc::SYS_fsync, libc::SYS_msync] {
         let place = place();
-        let Some(created) = refused(call, || small().create_closed(&place.path)) else {
+        let Some(created) = refused(call, || mapped().create_closed(&place.path)) else {
             return eprintln!("skipped: the system has no filters of calls");
         };
         assert!(matches!(created, Err(Error::System { .. })), "{created:?}");
         assert!(!place.path.exists());
-        assert!(small().create_closed(&place.path).unwrap().pool_bytes >= 1 << 20);
+        assert!(mapped().create_closed(&place.path).unwrap().pool_bytes >= 1 << 20);
         assert!(!Store::open(&place.path).unwrap().was_recovered());
     }
 }
@@ -88,16 +88,16 @@ fn a_creation_that_fails_removes_no_file_that_it_did_not_make() {
     let place = place();
     // An empty file of another process becomes a store in place.
     std::fs::write(&place.path, b"").unwrap();
-    let Some(created) = refused(libc::SYS_fsync, || small().open_or_create(&place.path).map(drop))
+    let Some(created) = refused(libc::SYS_fsync, || mapped().open_or_create(&place.path).map(drop))
     else {
         return eprintln!("skipped: the system has no filters of calls");
     };
     assert!(matches!(created, Err(Error::System { .. })), "{created:?}");
     assert!(place.path.exists());
-    let store = small().open_or_create(&place.path).unwrap();
+    let store = mapped().open_or_create(&place.path).unwrap();
     store.put("sequoia", "3266 years").unwrap();
     drop(store);
-    let created = refused(libc::SYS_fsync, || small().create(&place.path).map(drop)).unwrap();
+    let created = refused(libc::SYS_fsync, || mapped().create(&place.path).map(drop)).unwrap();
     assert!(matches!(created, Err(Error::AlreadyExists { .. })), "{created:?}");
     assert!(Store::open(&place.path).unwrap().contains("sequoia").unwrap());
 }
@@ -105,7 +105,7 @@ fn a_creation_that_fails_removes_no_file_that_it_did_not_make() {
 #[test]
 fn a_creation_with_a_journal_that_fails_leaves_no_file_of_its_own() {
     let place = place();
-    let options = small().durable(Durability::Commit).trust_file_system(true);
+    let options = journaled(Durability::Commit);
     let Some(created) = refused(libc::SYS_fsync, || options.create(&place.path).map(drop)) else {
         return eprintln!("skipped: the system has no filters of calls");
     };

@@ -1,6 +1,6 @@
 //! Salvage: what is left of a damaged store, read without a write.
 
-use crate::{pairs, place, small};
+use crate::{mapped, pairs, place};
 use bristlecone::{Error, Pair, salvage};
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Creates a store with short pairs, records, a long value and deleted pairs, and returns its
 /// pairs.
 fn filled(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let store = small().create(path).unwrap();
+    let store = mapped().create(path).unwrap();
     for i in 0..600u32 {
         store.put(format!("s{i:05}"), i.to_le_bytes()).unwrap();
         store.put(format!("a key of some length {i:05}"), vec![i as u8; i as usize % 200]).unwrap();
@@ -41,14 +41,14 @@ fn a_sound_store_is_salvaged_whole() {
     let place = place();
     let all = filled(&place.path);
     assert_eq!(salvaged(&place.path), (all.clone(), 0));
-    drop(small().open(&place.path).unwrap()); // not closed
+    drop(mapped().open(&place.path).unwrap()); // not closed
     assert_eq!(salvaged(&place.path), (all, 0));
 }
 
 #[test]
 fn a_store_that_is_open_is_not_salvaged() {
     let place = place();
-    let store = small().create(&place.path).unwrap();
+    let store = mapped().create(&place.path).unwrap();
     assert!(matches!(salvage(&place.path), Err(Error::InUse { .. })));
     drop(store);
     assert!(salvage(&place.path).unwrap().next().is_none());
@@ -152,7 +152,7 @@ fn a_broken_chain_hides_no_pair() {
 fn a_merged_leaf_brings_no_deleted_pair_back() {
     let place = place();
     let path = &place.path;
-    let store = small().create(path).unwrap();
+    let store = mapped().create(path).unwrap();
     for i in 0..2000u32 {
         store.put(format!("s{i:05}"), i.to_le_bytes()).unwrap();
     }

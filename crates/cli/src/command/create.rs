@@ -1,7 +1,6 @@
 //! `create`: creates an empty store.
 
-use crate::session::survives;
-use bristlecone::Store;
+use crate::session::{DurabilityArgs, survives};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::Output;
 use bristlecone_console::values;
@@ -18,11 +17,13 @@ pub(crate) struct Args {
     /// Initial size of the file, with a unit K, M, G or T.
     #[arg(long, value_name = "S", default_value = "16M", value_parser = values::bytes)]
     size: u64,
+    #[command(flatten)]
+    durability: DurabilityArgs,
 }
 
 /// Creates the store.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let stats = Store::options().initial_bytes(args.size).create_closed(&args.pool)?;
+    let stats = args.durability.options().initial_bytes(args.size).create_closed(&args.pool)?;
     if output.json {
         output.object(&json!({
             "pool": args.pool.to_string_lossy(),
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         }))?;
     } else {
         let (pool, domain) = (args.pool.display(), stats.domain);
-        let (bytes, survives) = (stats.pool_bytes, survives(domain));
+        let (bytes, survives) = (stats.pool_bytes, survives(&stats));
         writeln!(output, "{pool}: {bytes} bytes, domain {domain}: survives {survives}")?;
         output.flush()?;
     }

@@ -1,6 +1,6 @@
 //! `salvage`: copies the pairs of a damaged store that are whole into a new store.
 
-use crate::session;
+use crate::session::{self, DurabilityArgs};
 use anyhow::Context;
 use bristlecone::{Corrupt, Error, Store};
 use bristlecone_console::exit::Answer;
@@ -27,19 +27,22 @@ pub(crate) struct Args {
     damaged: PathBuf,
     /// The file to create.
     into: PathBuf,
+    #[command(flatten)]
+    durability: DurabilityArgs,
 }
 
 /// Copies the pairs.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     const REPORT_EVERY: u64 = 4096;
     let mut progress = Progress::new(0);
+    let create = || args.durability.options().create(&args.into);
     let mut into: Option<Store> = None;
     let (mut pairs, mut bytes) = (0_u64, 0_u64);
     let damages = each_pair(&args.damaged, &mut |key, value| {
         // Created with the first pair: a file that holds none leaves nothing behind.
         let store = match &into {
             Some(store) => store,
-            None => into.insert(Store::create(&args.into)?),
+            None => into.insert(create()?),
         };
         store.put(key, value)?;
         pairs += 1;
@@ -53,7 +56,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     drop(progress);
     let store = match into {
         Some(store) => store,
-        None => Store::create(&args.into)?, // An empty store without damage.
+        None => create()?, // An empty store without damage.
     };
     session::close(store)?;
     if output.json {

@@ -1,7 +1,7 @@
 //! `stat`: prints the properties of a store.
 
-use crate::session::{self, Promise, survives};
-use bristlecone::{ClassUsage, Durability, Error, JournalStats, NodeUsage, Placement, Stats};
+use crate::session::{self, survives};
+use bristlecone::{ClassUsage, Durability, JournalStats, NodeUsage, Placement, Stats};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Align, Output, grouped};
 use bristlecone_console::progress::waiting;
@@ -24,9 +24,6 @@ pub(crate) struct Args {
     pool: PathBuf,
     #[command(flatten)]
     nodes: Nodes,
-    /// Open the store with a journal, and print its state.
-    #[arg(long, value_name = "commit|interval", conflicts_with = "nodes")]
-    durability: Option<Promise>,
     #[command(flatten)]
     open: session::OpenArgs,
 }
@@ -37,20 +34,10 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if let Some(placement) = args.nodes.placement(Placement::as_it_lies)? {
         options = options.placement(placement);
     }
-    let counting = |count: &dyn Fn() -> Result<u64, Error>| waiting("counting the keys", count);
-    let (stats, keys) = match args.durability {
-        Some(promise) => {
-            let durable = options.durable(promise.durability());
-            session::with_journal(&durable, &args.pool, |store| {
-                let keys = counting(&|| store.len())?;
-                Ok((store.stats(), keys))
-            })?
-        }
-        None => session::with(&options, &args.pool, |store| {
-            let keys = counting(&|| store.len())?;
-            Ok((store.stats(), keys))
-        })?,
-    };
+    let (stats, keys) = session::with(&options, &args.pool, |store| {
+        let keys = waiting("counting the keys", || store.len())?;
+        Ok((store.stats(), keys))
+    })?;
     let uuid = format!("{:032x}", stats.uuid);
     if output.json {
         let mut object = object_of(args, &stats, keys, &uuid);
@@ -71,7 +58,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut pairs = vec![
         ("pool", args.pool.display().to_string()),
         ("keys", grouped(keys)),
-        ("survives", format!("{} (domain {})", survives(stats.domain), stats.domain)),
+        ("survives", format!("{} (domain {})", survives(&stats), stats.domain)),
         ("write-back", format!("{:?}", stats.write_back).to_lowercase()),
         ("index", format!("{}, nodes of {} bytes", stats.design, stats.node_bytes)),
         ("format", format!("version {}, {uuid}", stats.format_version)),
@@ -101,6 +88,7 @@ fn lines_of(journal: &JournalStats) -> Vec<(&'static str, String)> {
     let durability = match journal.durability {
         Durability::Commit => "commit: each write is synced".to_owned(),
         Durability::Interval(time) => format!("interval: synced every {time:?}"),
+        Durability::Process => "process: synced when it is closed".to_owned(),
     };
     let [used, all, ring_used, ring] =
         [journal.segments_used, journal.segments, journal.ring_lines_used, journal.ring_lines]
@@ -156,6 +144,7 @@ fn of_journal(journal: &JournalStats) -> Value {
     let (durability, interval_ms) = match journal.durability {
         Durability::Commit => ("commit", None),
         Durability::Interval(time) => ("interval", Some(time.as_millis() as u64)),
+        Durability::Process => ("process", None),
     };
     json!({
         "durability": durability,

@@ -1,7 +1,7 @@
 //! Damaged files and wrong arguments: the right exit code, a reason on standard error that names
 //! the file, nothing on standard output, and no change of the file.
 
-use crate::open::holder;
+use crate::open::{holder, holder_with};
 use crate::{Place, lines, run};
 use std::fs;
 use std::io::Write;
@@ -121,15 +121,18 @@ fn a_pool_that_another_process_has_open() {
 
 #[test]
 fn a_file_that_is_cut_while_it_is_open() {
-    let place = Place::with(&[("k", "v")]);
-    let (holder, mut stdin) = holder(&place);
-    fs::OpenOptions::new().write(true).open(&place.pool).unwrap().set_len(4096).unwrap();
-    let _ = stdin.write_all(b"more\t2\n");
-    drop(stdin);
-    let done = holder.wait_with_output().unwrap();
-    let complaint = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(4), "{complaint}");
-    assert!(complaint.contains("test.pool"), "{complaint}");
+    // A fault where it is mapped, and found at the close where it has a journal.
+    for options in [&["--durability", "process"][..], &[]] {
+        let place = Place::with(&[("k", "v")]);
+        let (holder, mut stdin) = holder_with(&place, options);
+        fs::OpenOptions::new().write(true).open(&place.pool).unwrap().set_len(4096).unwrap();
+        let _ = stdin.write_all(b"more\t2\n");
+        drop(stdin);
+        let done = holder.wait_with_output().unwrap();
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(4), "{complaint}");
+        assert!(complaint.contains("test.pool"), "{complaint}");
+    }
 }
 
 #[test]
@@ -193,16 +196,20 @@ fn a_device_that_is_full() {
     let text = lines(0..100_000, |i| format!("{i:06}\t{}", "v".repeat(100)));
     fs::write(place.path("pairs"), text).unwrap();
     // The shell limits files to 4096 blocks of 512 B and ignores the signal SIGXFSZ, so that a
-    // write beyond the limit fails with an error.
-    let done = std::process::Command::new("sh")
-        .args(["-c", r#"trap '' XFSZ; ulimit -f 4096; exec "$0" load "$1" "$2""#])
-        .arg(crate::COMMAND)
-        .args([&place.pool, &place.path("pairs")])
-        .output()
-        .unwrap();
-    let complaint = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(4), "{complaint}");
-    assert!(complaint.contains("test.pool") && complaint.contains("full"), "{complaint}");
+    // write beyond the limit fails with an error: with a journal, the first one for that.
+    for options in ["", "--durability process"] {
+        let limited =
+            format!(r#"trap '' XFSZ; ulimit -f 4096; exec "$0" load "$1" "$2" {options}"#);
+        let done = std::process::Command::new("sh")
+            .args(["-c", &limited])
+            .arg(crate::COMMAND)
+            .args([&place.pool, &place.path("pairs")])
+            .output()
+            .unwrap();
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(4), "{complaint}");
+        assert!(complaint.contains("test.pool") && complaint.contains("full"), "{complaint}");
+    }
     assert_eq!(place.run(&["get", "000000"]).expect(0), "v".repeat(100));
     place.run(&["check"]).expect(0);
 }

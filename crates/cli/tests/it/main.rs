@@ -13,6 +13,7 @@ mod store;
 mod torture;
 
 use bristlecone_console::testing::{self, Done, lines, objects};
+use bristlecone_pmem::medium::{LockedFile, Storage};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -61,6 +62,13 @@ impl Place {
         arguments.extend(command[1..].iter().map(OsStr::new));
         run(&arguments, input)
     }
+}
+
+/// Returns the domain that a store has by default in the folder of a test, which may be in memory.
+fn domain_here() -> &'static str {
+    let place = Place::new();
+    let storage = LockedFile::create(&place.pool).and_then(|file| file.storage()).unwrap();
+    if storage == Storage::Disk { "disk" } else { "process" }
 }
 
 /// Returns the command, ready to be started.

@@ -7,10 +7,16 @@ use std::process::{Child, ChildStdin, Stdio};
 
 /// Starts a load that has put `mine` and waits for more.
 pub(crate) fn holder(place: &Place) -> (Child, ChildStdin) {
+    holder_with(place, &[])
+}
+
+/// Starts such a load with more options.
+pub(crate) fn holder_with(place: &Place, options: &[&str]) -> (Child, ChildStdin) {
     let mut child = bristlecone()
         .arg("load")
         .arg(&place.pool)
         .arg("--ack")
+        .args(options)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -76,10 +82,10 @@ fn a_file_that_is_moved_under_an_open_store_is_an_error() {
     assert!(!complaint.contains("takes longer"), "{complaint}");
 }
 
-/// Returns the file of a store that was open when the machine went down: it has the mark of an
-/// open, and another boot id.
+/// Returns the file of a store without a journal that was open when the machine went down: it has
+/// the mark of an open, and another boot id.
 fn cut_off(place: &Place) -> Vec<u8> {
-    let (mut child, stdin) = holder(place);
+    let (mut child, stdin) = holder_with(place, &["--durability", "process"]);
     let mut bytes = fs::read(&place.pool).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

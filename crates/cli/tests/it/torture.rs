@@ -34,12 +34,13 @@ fn keys_loaded_before_the_kills_are_there_after_them() {
 }
 
 #[test]
-fn every_image_of_a_power_cut_is_refused_or_right() {
+fn every_image_of_a_power_cut_without_a_journal_is_refused_or_right() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let command =
         ["torture", "--power-cut", "60", "--keys", "700", "--seed", "5", "--folder", path];
-    let report = objects(&run(&[&command[..], &["--json"]].concat(), b"").expect(0)).remove(0);
+    let more = ["--json", "--durability", "process"];
+    let report = objects(&run(&[&command[..], &more].concat(), b"").expect(0)).remove(0);
     let number = |name: &str| report[name].as_u64().unwrap();
     assert_eq!(number("images"), 60, "{report}");
     for bad in ["wrong", "hung", "crashed", "lost_by_kills", "wrong_by_kills"] {
@@ -52,8 +53,8 @@ fn every_image_of_a_power_cut_is_refused_or_right() {
 }
 
 #[test]
-fn a_kill_of_a_store_with_a_journal_loses_nothing() {
-    for durability in ["commit", "interval"] {
+fn a_kill_loses_nothing_whatever_the_durability() {
+    for durability in ["commit", "interval", "process"] {
         let report = torture(&["--cycles", "8", "--keys", "300", "--durability", durability]);
         assert!(report["acknowledged"].as_u64() > Some(100), "{report}");
     }

@@ -29,7 +29,8 @@ pub enum JournalError {
     /// The file system keeps nothing over a power cut, or does not say whether it does.
     #[error(
         "the file system ({kind}) may keep nothing over a power cut, so a journal there promises \
-         nothing; use a local disk"
+         nothing; use a local disk, trust_file_system(true), or Durability::Process, which promises \
+         no more than that"
     )]
     NotOnDisk {
         /// The name of the kind of the file system.

@@ -2,17 +2,19 @@
 //!
 //! 1. The folder is made, filled and synced, its parent too, before a mark says that the pool needs
 //!    it. Nothing is renamed.
-//! 2. A segment is filled with zeros, so that no later write changes the metadata of its file, and
-//!    none of them finds the device full.
+//! 2. The space of a segment is allocated, so that no later write finds the device full. Where a
+//!    commit waits for syncs it is filled with zeros, so that no write changes the metadata of the
+//!    file.
 
 use super::disk::{Disk, Place};
 use super::error::JournalError;
+use super::options::JournalOptions;
 use super::point::Geometry;
 use super::ring::Ring;
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
-use crate::medium::{MediumError, check_length, end_of_hole};
-use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fstatfs};
+use crate::medium::{MediumError, Storage, check_length, end_of_hole};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::retry_on_intr;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -26,15 +28,6 @@ use std::time::Instant;
 const RING: &str = "ring";
 /// The size of a write of zeros, in bytes.
 const ZEROS_BYTES: u64 = 1 << 20;
-/// File systems that keep nothing over a power cut, or do not say whether they do, by type.
-const REFUSED: [(i64, &str); 5] = [
-    (0x0102_1994, "tmpfs"),
-    (0x6969, "NFS"),
-    (0x6573_5546, "FUSE"),
-    (0xFF53_4D42, "CIFS"),
-    (0xFE53_4D42, "SMB"),
-];
-
 /// The files of a pool and its journal on a disk.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -57,27 +50,24 @@ impl Folder {
 
     /// Checks that the file system of `pool` keeps what it has synced.
     pub(super) fn check(pool: &File) -> Result<(), JournalError> {
-        let system = fstatfs(pool)
-            .map_err(|e| MediumError::system("read the type of the file system", e))?;
-        match REFUSED.iter().find(|&&(kind, _)| kind == system.f_type) {
-            Some(&(_, kind)) => Err(JournalError::NotOnDisk { kind }),
-            None => Ok(()),
+        match Storage::of_system(pool)? {
+            Storage::Memory(kind) | Storage::Unsure(kind) => Err(JournalError::NotOnDisk { kind }),
+            Storage::Dax | Storage::Disk => Ok(()),
         }
     }
 
-    /// Makes the folder beside the pool at `path`, which needs none: a ring of `slots` and as many
-    /// segments as `geometry` says. What an interrupted close or creation left is removed.
+    /// Makes the folder beside the pool at `path`, which needs none: a ring and segments as the
+    /// options say. What an interrupted close or creation left is removed.
     pub(super) fn create(
         path: &Path,
         pool: File,
-        geometry: Geometry,
-        slots: u64,
+        options: &JournalOptions,
     ) -> Result<(Self, Ring), JournalError> {
         let folder = Self::path_of(path);
         let failed = |e| JournalError::system("make the folder of the journal", e);
         remove(&folder).map_err(failed)?;
         fs::create_dir(&folder).map_err(failed)?;
-        let made = Self::fill(&folder, pool, geometry, slots);
+        let made = Self::fill(&folder, pool, options);
         if made.is_err() {
             let _ = remove(&folder); // The error that is returned says more.
         }
@@ -87,26 +77,24 @@ impl Folder {
     fn fill(
         folder: &Path,
         pool: File,
-        geometry: Geometry,
-        slots: u64,
+        options: &JournalOptions,
     ) -> Result<(Self, Ring), JournalError> {
         let failed = |e| JournalError::system("make the folder of the journal", e);
+        let geometry = options.geometry();
         check_length(geometry.segment_bytes).map_err(|e| failed(e.into()))?;
-        let zeros = vec![0; ZEROS_BYTES.min(geometry.segment_bytes) as usize];
         let mut segments = Vec::new();
         for index in 0..geometry.segments {
             let path = folder.join(segment_name(index));
-            let mut options = OpenOptions::new();
-            let file = options.read(true).write(true).create_new(true).open(path);
-            let file = file.map_err(failed)?;
-            for at in (0..geometry.segment_bytes).step_by(zeros.len()) {
-                let bytes = (geometry.segment_bytes - at).min(zeros.len() as u64) as usize;
-                file.write_all_at(&zeros[..bytes], at).map_err(failed)?;
-            }
-            file.sync_all().map_err(failed)?;
+            let mut new = OpenOptions::new();
+            let file = new.read(true).write(true).create_new(true).open(path).map_err(failed)?;
+            reserve(&file, geometry.segment_bytes, options.zeroes_segments()).map_err(failed)?;
             segments.push(file);
         }
-        let ring = Ring::create(&folder.join(RING), slots)?;
+        let ring = Ring::create(&folder.join(RING), options.slots())?;
+        // The first of these syncs writes most of what the others would.
+        for file in &segments {
+            file.sync_all().map_err(failed)?;
+        }
         for path in [folder, folder.parent().unwrap_or(folder)] {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             File::open(path).and_then(|file| file.sync_all()).map_err(failed)?;
@@ -237,6 +225,27 @@ impl Disk for Folder {
         let _ = fadvise(self.file(place), 0, None, Advice::DontNeed);
         Ok(())
     }
+}
+
+/// Gives an empty file `bytes` bytes of space that reads as zeros (I2). With `zeroes` it writes
+/// them.
+fn reserve(file: &File, bytes: u64, zeroes: bool) -> io::Result<()> {
+    let is_reserved = !zeroes && {
+        let empty = FallocateFlags::empty();
+        match retry_on_intr(|| fallocate(file, empty, 0, bytes)) {
+            Err(rustix::io::Errno::OPNOTSUPP) => false,
+            done => done.map(|()| true)?,
+        }
+    };
+    if is_reserved {
+        return Ok(());
+    }
+    let zeros = vec![0; ZEROS_BYTES.min(bytes) as usize];
+    for at in (0..bytes).step_by(zeros.len()) {
+        let count = (bytes - at).min(zeros.len() as u64) as usize;
+        file.write_all_at(&zeros[..count], at)?;
+    }
+    Ok(())
 }
 
 fn segment_name(index: u64) -> String {

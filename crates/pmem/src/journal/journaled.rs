@@ -10,7 +10,8 @@ use super::pages::PAGE_BYTES;
 use super::recovery::{Opening, end_journal};
 use super::stats::JournalStats;
 use super::trace::DiskTrace;
-use crate::medium::{Domain, Fenced, LockedFile, Mapped, Medium, MediumError, wait_for};
+use crate::medium::{Domain, Fenced, LockedFile, Mapped, Medium, MediumError};
+use crate::numa::Placement;
 use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -40,7 +41,8 @@ pub struct Journaled {
     thread: Option<JoinHandle<()>>,
     locked: LockedFile,
     growth: Mutex<()>,
-    reserve_bytes: u64,
+    /// The largest sizes of the file, by its address space and by its memory, in bytes.
+    limits: [u64; 2],
 }
 
 #[derive(Debug)]
@@ -53,6 +55,9 @@ struct Shared {
 }
 
 impl Journaled {
+    /// The offset in a pool file of what says that the file needs its journal.
+    pub const MARK: u64 = Mark::SECTORS[0];
+
     /// Opens the pool file at `path` with a journal, and recovers it if it needs one. Else the file
     /// must be as a clean close leaves it.
     ///
@@ -72,22 +77,44 @@ impl Journaled {
         options: &JournalOptions,
         trace: Option<Arc<dyn DiskTrace>>,
     ) -> Result<Self, JournalError> {
-        let locked = wait_for(options.wait, || LockedFile::open(path))?;
+        Self::on_traced(LockedFile::open_within(path, options.wait)?, options, trace)
+    }
+
+    /// Opens the pool in a file that this process has locked, like [`open`](Self::open).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn on(locked: LockedFile, options: &JournalOptions) -> Result<Self, JournalError> {
+        Self::on_traced(locked, options, None)
+    }
+
+    /// Opens like [`on`](Self::on), and lets a test see what is written.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn on_traced(
+        locked: LockedFile,
+        options: &JournalOptions,
+        trace: Option<Arc<dyn DiskTrace>>,
+    ) -> Result<Self, JournalError> {
         if !options.trust_file_system {
             Folder::check(locked.file())?;
         }
         let pool =
             || locked.file().try_clone().map_err(|e| JournalError::system("open the file", e));
-        let mark = read_mark(&locked)?.filter(Mark::needs_journal);
+        let bytes = length(&locked)?;
+        check_memory(&locked, options)?;
+        let mark = read_mark(locked.file())?.filter(Mark::needs_journal);
         let (mut folder, ring) = match mark {
-            Some(mark) => Folder::open(path, pool()?, mark.geometry)?,
-            None => Folder::create(path, pool()?, options.geometry(), options.slots())?,
+            Some(mark) => Folder::open(locked.path(), pool()?, mark.geometry)?,
+            None => Folder::create(locked.path(), pool()?, options)?,
         };
         if let Some(trace) = trace {
             folder.set_trace(trace)?;
         }
-        let bytes = length(&locked)?;
-        let memory = Mapped::private(bytes, options.reserve_bytes.max(bytes))?;
+        let reserve_bytes = options.reserve_bytes.max(bytes);
+        let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
         let (nonce, boot) = (memory.draw(), ring.file().boot_id());
         let opening = Opening { nonce, boot, geometry: options.geometry() };
         let journal = Journal::open(folder, memory, ring, opening)?;
@@ -101,8 +128,8 @@ impl Journaled {
         let run = Arc::clone(&shared);
         let thread = Builder::new().name(name).spawn(move || run.run());
         let thread = thread.map_err(|e| JournalError::system("start a thread", e))?;
-        let reserve_bytes = options.reserve_bytes;
-        Ok(Self { shared, thread: Some(thread), locked, growth: Mutex::new(()), reserve_bytes })
+        let limits = [options.reserve_bytes, options.memory_limit()];
+        Ok(Self { shared, thread: Some(thread), locked, growth: Mutex::new(()), limits })
     }
 
     /// Checks that [`open`](Self::open) takes the file system of a file that is to be created at
@@ -119,38 +146,37 @@ impl Journaled {
         }
     }
 
-    /// Returns `true` if the file at `path` is a pool that needs its journal. Without a file, or
-    /// with a shorter one, it is not.
+    /// Returns `true` if `file` is a pool that needs its journal.
     ///
     /// # Errors
     /// The file cannot be read, or the mark of the journal is damaged.
-    pub fn is_needed(path: &Path) -> Result<bool, JournalError> {
-        let mut page = vec![0; PAGE_BYTES as usize];
-        match File::open(path).and_then(|file| file.read_exact_at(&mut page, 0)) {
-            Ok(()) => Ok(is_pool(&page) && Mark::read(&page)?.is_some_and(|mark| mark.needs)),
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => {
-                Ok(false)
-            }
-            Err(e) => Err(JournalError::system("open the file for reading and writing", e)),
-        }
+    pub fn is_needed_by(file: &File) -> Result<bool, JournalError> {
+        Ok(read_mark(file)?.is_some_and(|mark| mark.needs))
     }
 
-    /// If the pool file at `path` needs its journal, makes it whole without, and removes the
-    /// journal. Durable on return.
+    /// If the pool in a file that this process has locked needs its journal, makes it whole
+    /// without, and removes the journal. Durable on return.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn make_whole(path: &Path, wait: Duration) -> Result<(), JournalError> {
-        let locked = wait_for(wait, || LockedFile::open(path))?;
-        let Some(mark) = read_mark(&locked)?.filter(Mark::needs_journal) else { return Ok(()) };
+    pub fn make_whole(locked: &LockedFile) -> Result<(), JournalError> {
+        let Some(mark) = read_mark(locked.file())?.filter(Mark::needs_journal) else {
+            return Ok(());
+        };
         let pool =
             locked.file().try_clone().map_err(|e| JournalError::system("open the file", e))?;
-        let (folder, ring) = Folder::open(path, pool, mark.geometry)?;
-        let bytes = length(&locked)?;
-        let memory = Mapped::private(bytes, bytes)?;
+        let (folder, ring) = Folder::open(locked.path(), pool, mark.geometry)?;
+        let bytes = length(locked)?;
+        let memory = Mapped::anonymous_in(bytes, bytes, None)?;
         end_journal(&folder, &memory, Some(&ring), ring.file().boot_id())?;
         folder.remove();
         Ok(())
+    }
+
+    /// Keeps the file that this process has created: else a drop of the medium removes it, with its
+    /// journal.
+    pub fn keep_file(&self) {
+        self.locked.finish();
     }
 
     /// Makes everything that was fenced so far survive a power cut.
@@ -197,7 +223,7 @@ impl Journaled {
 impl Shared {
     fn run(&self) {
         let interval = match self.durability {
-            Durability::Commit => PAUSE,
+            Durability::Commit | Durability::Process => PAUSE,
             Durability::Interval(interval) => interval,
         };
         let mut last = Instant::now();
@@ -206,7 +232,7 @@ impl Shared {
             if is_due {
                 last = Instant::now();
             }
-            let has_more = self.work(is_due && self.durability != Durability::Commit);
+            let has_more = self.work(is_due && matches!(self.durability, Durability::Interval(_)));
             if !has_more.unwrap_or(false) {
                 std::thread::park_timeout(interval.saturating_sub(last.elapsed()));
             }
@@ -240,6 +266,7 @@ impl Shared {
         let journal = &self.journal;
         journal.check()?;
         match self.durability {
+            Durability::Process => Ok(()),
             Durability::Commit => journal.sync_to(journal.ring.head()),
             Durability::Interval(interval) => {
                 let began = now();
@@ -256,8 +283,10 @@ impl Shared {
 }
 
 impl Drop for Journaled {
-    /// Ends the thread. What is in the ring stays there for the next open, as after a kill. In a
-    /// child of the process that opened the file, leaves everything as it is.
+    /// Ends the thread. What is in the ring stays there for the next open, as after a kill. If
+    /// nothing was fenced, as by an open that has found damage, no journal is left; nor is one of a
+    /// file that this process created and did not keep. In a child of the process that opened the
+    /// file, leaves everything as it is.
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.locked.opener().is_parent_by_id() {
@@ -268,6 +297,11 @@ impl Drop for Journaled {
         thread.thread().unpark();
         let ended = thread.join();
         debug_assert!(ended.is_ok(), "the thread does not panic");
+        let journal = &self.shared.journal;
+        let is_whole = || journal.ring.head() == 0 && journal.finish().is_ok();
+        if self.locked.is_unfinished() || is_whole() {
+            journal.disk.remove();
+        }
     }
 }
 
@@ -287,11 +321,23 @@ fn is_pool(page: &[u8]) -> bool {
     magic.into_iter().any(|at| page[at] == Mark::MAGIC.to_le_bytes())
 }
 
-fn read_mark(locked: &LockedFile) -> Result<Option<Mark>, JournalError> {
+/// Returns the mark of the pool in `file`, or `None` if it has none, or is no pool.
+fn read_mark(file: &File) -> Result<Option<Mark>, JournalError> {
     let mut page = vec![0; PAGE_BYTES as usize];
-    let read = locked.file().read_exact_at(&mut page, 0);
-    read.map_err(|e| JournalError::system("read the pool", e))?;
-    Ok(Mark::read(&page)?)
+    match file.read_exact_at(&mut page, 0) {
+        Ok(()) => Ok(if is_pool(&page) { Mark::read(&page)? } else { None }),
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(JournalError::system("read the pool", e)),
+    }
+}
+
+/// Checks that private memory may hold the file. Its holes take none.
+fn check_memory(locked: &LockedFile, options: &JournalOptions) -> Result<(), JournalError> {
+    let metadata = locked.file().metadata();
+    let metadata = metadata.map_err(|e| JournalError::system("read the size of the file", e))?;
+    let wanted = metadata.len().min(metadata.blocks().saturating_mul(512));
+    let limit = options.memory_limit();
+    if wanted > limit { Err(MediumError::Memory { wanted, limit }.into()) } else { Ok(()) }
 }
 
 /// Returns the length of the file in whole pages, in bytes.
@@ -317,9 +363,12 @@ unsafe impl Medium for Journaled {
         if self.is_inherited() {
             return Err(MediumError::Inherited);
         }
-        let limit = self.reserve_bytes;
-        if bytes > limit {
-            return Err(MediumError::Limit { wanted: bytes, limit });
+        let [reserved, memory] = self.limits;
+        if bytes > reserved {
+            return Err(MediumError::Limit { wanted: bytes, limit: reserved });
+        }
+        if bytes > memory {
+            return Err(MediumError::Memory { wanted: bytes, limit: memory });
         }
         let _growth = self.growth.lock();
         if bytes <= self.len() {
@@ -352,10 +401,19 @@ unsafe impl Medium for Journaled {
     }
     #[cold]
     fn finish(&self) -> Result<(), MediumError> {
+        // Pages that are not dirty are in the file alone.
+        let metadata = self.locked.file().metadata();
+        let found = metadata.map_err(|e| MediumError::system("read the size of the file", e))?;
+        if found.len() < self.len() {
+            let cut = std::io::Error::from(ErrorKind::UnexpectedEof);
+            return Err(MediumError::system("close a file that another program has cut", cut));
+        }
         self.shared.journal.finish()?;
         self.shared.journal.disk.remove();
+        self.keep_file();
         Ok(())
     }
+    #[inline(never)]
     fn settle_writes(&self) -> Result<(), MediumError> {
         self.shared.settle()
     }
@@ -381,6 +439,9 @@ unsafe impl Medium for Journaled {
     fn draw(&self) -> u64 {
         self.memory().draw()
     }
+    fn placement(&self) -> Option<Placement> {
+        self.memory().placement()
+    }
     #[inline(always)]
     fn load(&self, word: &PmWord) -> u64 {
         self.memory().load(word)
@@ -393,15 +454,16 @@ unsafe impl Medium for Journaled {
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         self.memory().cas_transient(word, old, new)
     }
+    #[inline(never)]
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         self.memory().fill(target, source);
         self.flush(&target[..source.len().div_ceil(8)]);
     }
-    #[inline]
+    #[inline(never)]
     fn flush(&self, words: &[PmWord]) {
         noted::note(words.as_ptr() as usize, core::mem::size_of_val(words));
     }
-    #[inline]
+    #[inline(never)]
     fn fence(&self) -> Fenced {
         self.shared.journal.fence();
         self.wake();

@@ -3,10 +3,12 @@
 use super::frame::SECTOR_BYTES;
 use super::mark::SEGMENTS_MAX;
 use super::point::Geometry;
+use crate::medium::memory_bytes;
+use crate::numa::Placement;
 use std::time::Duration;
 
-/// When a write to a file with a journal survives a power cut. It survives the death of the process
-/// when it returns.
+/// When a write to a plain file survives a power cut. It survives the death of the process when it
+/// returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// When it returns. What a read has returned survives too.
@@ -15,18 +17,32 @@ pub enum Durability {
     /// thread syncs at this interval, and a write waits if the last sync began more than four
     /// intervals ago.
     Interval(Duration),
+    /// Never, until the file is closed: a power cut may lose any page since then. A store has no
+    /// journal. A [`Journaled`](super::Journaled) medium syncs when it is asked, alone.
+    Process,
+}
+
+impl Durability {
+    /// The default on a plain file: an interval of 100 ms.
+    pub const DEFAULT: Self = Self::Interval(Duration::from_millis(100));
 }
 
 /// The options with which a file with a journal is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalOptions {
-    /// When a write survives a power cut. Default: when it returns.
+    /// When a write survives a power cut. Default: [`Durability::DEFAULT`].
     pub durability: Durability,
     /// The size of the journal, in bytes. A journal that the pool needs keeps its size. Default: 64
     /// MiB.
     pub journal_bytes: u64,
+    /// The largest size of the file while it is open, in bytes, because all of it is in private
+    /// memory. Default: 70 % of the memory that the machine has, or that the control group of the
+    /// process may use.
+    pub memory_bytes: Option<u64>,
     /// The address space to reserve, in bytes: the limit of growth. Default: 256 GiB.
     pub reserve_bytes: u64,
+    /// The map from stripes to NUMA nodes. Default: none.
+    pub placement: Option<Placement>,
     /// The time for which an open waits until another process has closed the file. Default: none.
     pub wait: Duration,
     /// `true` to accept any file system. Default: `false`.
@@ -36,9 +52,11 @@ pub struct JournalOptions {
 impl Default for JournalOptions {
     fn default() -> Self {
         Self {
-            durability: Durability::Commit,
+            durability: Durability::DEFAULT,
             journal_bytes: 64 << 20,
+            memory_bytes: None,
             reserve_bytes: 256 << 30,
+            placement: None,
             wait: Duration::ZERO,
             trust_file_system: false,
         }
@@ -53,7 +71,19 @@ const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const SEGMENTS_MIN: u64 = 16;
 /// The largest number of slots of a ring.
 const SLOTS_MAX: u64 = 1 << 14;
+
 impl JournalOptions {
+    /// Returns the largest size of working memory, in bytes.
+    pub(super) fn memory_limit(&self) -> u64 {
+        self.memory_bytes.unwrap_or_else(|| memory_bytes() / 10 * 7).min(self.reserve_bytes)
+    }
+
+    /// Returns `true` if segments must have zeros from the start: the first write to space that is
+    /// only allocated makes a sync take longer, for which a commit waits.
+    pub(super) fn zeroes_segments(&self) -> bool {
+        self.durability == Durability::Commit
+    }
+
     pub(super) fn geometry(&self) -> Geometry {
         let segment_bytes = (self.journal_bytes / SEGMENTS_MIN)
             .clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)

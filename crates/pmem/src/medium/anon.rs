@@ -19,11 +19,6 @@ impl Mapped {
         Self::anonymous_in(bytes, bytes.saturating_mul(16).max(64 << 20), None)
     }
 
-    /// Maps memory like [`anonymous`](Self::anonymous), which can grow to `reserve_bytes`.
-    pub(crate) fn private(bytes: u64, reserve_bytes: u64) -> Result<Self, MediumError> {
-        Self::anonymous_in(bytes, reserve_bytes, None)
-    }
-
     /// Maps memory like [`anonymous`](Self::anonymous), on the nodes of `placement`.
     ///
     /// # Errors
@@ -32,7 +27,9 @@ impl Mapped {
         Self::anonymous_in(bytes, bytes.saturating_mul(16).max(64 << 20), Some(placement))
     }
 
-    fn anonymous_in(
+    /// Maps memory like [`anonymous`](Self::anonymous), which can grow to `reserve_bytes`, on the
+    /// nodes of `placement`.
+    pub(crate) fn anonymous_in(
         bytes: u64,
         reserve_bytes: u64,
         placement: Option<Placement>,

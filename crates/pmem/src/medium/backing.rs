@@ -5,6 +5,7 @@ use super::MediumError;
 use super::fault::Watched;
 use super::lock::{LockedFile, metadata};
 use super::page::{advise_huge, page_bytes, pages_around, unmap};
+use super::storage::Storage;
 use crate::numa::Placement;
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek};
@@ -13,31 +14,6 @@ use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap
 use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
-/// Returns `true` if the file can be mapped with `MAP_SYNC`, which only persistent memory can. The
-/// attempt uses an address of the kernel's choice. A refused fixed mapping may leave a hole in the
-/// reserved range, and another thread's mapping could fall into it.
-fn takes_map_sync(file: &File) -> bool {
-    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-    let mapped = unsafe {
-        mmap(
-            core::ptr::null_mut(),
-            page_bytes(),
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
-            file,
-            0,
-        )
-    };
-    match mapped {
-        Ok(at) => {
-            unmap(at.cast(), page_bytes());
-            true
-        }
-        Err(_) => false,
-    }
-}
 
 /// Checks that this process may make a file of `bytes` bytes. If it tried all the same, the system
 /// would end it with a signal (`SIGXFSZ`).
@@ -57,19 +33,15 @@ pub(super) enum FileKind {
     PageCache,
 }
 
-/// The file-system type of shared memory (`tmpfs`).
-pub(super) const SHARED_MEMORY: i64 = 0x0102_1994;
-
 impl FileKind {
     fn of(file: &File, bytes: u64) -> Result<Self, MediumError> {
         // An empty file has no mapping that could be tried.
-        if bytes > 0 && takes_map_sync(file) {
-            return Ok(Self::Dax);
-        }
-        let system = fstatfs(file)
-            .map_err(|e| MediumError::system("read the type of the file system", e))?;
-        let is_shared = system.f_type == SHARED_MEMORY;
-        Ok(if is_shared { Self::SharedMemory } else { Self::PageCache })
+        let storage = if bytes > 0 { Storage::of(file) } else { Storage::of_system(file) };
+        Ok(match storage? {
+            Storage::Dax => Self::Dax,
+            Storage::Memory(_) => Self::SharedMemory,
+            Storage::Disk | Storage::Unsure(_) => Self::PageCache,
+        })
     }
 
     /// Returns `true` if huge pages save time. In a page cache they cost it: a store then dirties
@@ -108,14 +80,13 @@ impl Backing {
     /// `range_bytes` at `start`.
     pub(super) fn new(
         locked: LockedFile,
-        path: &Path,
         start: usize,
         range_bytes: usize,
         bytes: u64,
     ) -> Result<Self, MediumError> {
         Ok(Self {
             kind: FileKind::of(locked.file(), bytes)?,
-            _watched: Watched::new(path, start, range_bytes),
+            _watched: Watched::new(locked.path(), start, range_bytes),
             locked,
             start,
             limit: range_bytes as u64,

@@ -105,6 +105,25 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         self.inner.sync_front(bytes)
     }
+    fn finish(&self) -> Result<(), MediumError> {
+        self.inner.finish()
+    }
+    #[inline(always)]
+    fn settle_writes(&self) -> Result<(), MediumError> {
+        self.inner.settle_writes()
+    }
+    #[inline(always)]
+    fn settle_reads(&self) {
+        self.inner.settle_reads();
+    }
+    #[inline(always)]
+    fn note_read(&self, words: &[PmWord]) {
+        self.inner.note_read(words);
+    }
+    #[inline(always)]
+    fn settle_noted(&self) {
+        self.inner.settle_noted();
+    }
     fn boot_id(&self) -> [u64; 2] {
         self.inner.boot_id()
     }

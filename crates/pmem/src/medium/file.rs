@@ -8,9 +8,10 @@
 
 use super::ahead::GrowingFile;
 use super::backing::{Backing, FileKind};
-use super::lock::{LockedFile, metadata, wait_for};
+use super::lock::{LockedFile, metadata};
 use super::mapped::{Mapped, Range};
 use super::page::HUGE_PAGE_BYTES;
+use super::storage::Storage;
 use super::{Domain, MediumError};
 use crate::numa::Placement;
 use core::sync::atomic::AtomicU64;
@@ -71,7 +72,19 @@ impl Mapped {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn begin(path: &Path, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
-        Self::map(LockedFile::create(path)?, path, 0, bytes, options)
+        Self::begin_on(LockedFile::create(path)?, bytes, options)
+    }
+
+    /// Maps a file that this process has created and locked, like [`begin`](Self::begin).
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn begin_on(
+        locked: LockedFile,
+        bytes: u64,
+        options: &FileOptions,
+    ) -> Result<Self, MediumError> {
+        Self::map(locked, 0, bytes, options)
     }
 
     /// Keeps the file that [`begin`](Self::begin) created.
@@ -81,19 +94,18 @@ impl Mapped {
         }
     }
 
-    /// Maps the existing file at `path` as a new one if `is_blank` says that it contains nothing,
-    /// because a crash interrupted its creation. Gives it `bytes` zeroed bytes; owner and mode
-    /// stay.
+    /// Maps an existing file, which this process has locked, as a new one if `is_blank` says that
+    /// it contains nothing, because a crash interrupted its creation. Gives it `bytes` zeroed
+    /// bytes; owner and mode stay.
     ///
     /// # Errors
     /// As [`open`](Self::open). If the file is not blank, the error is that the file exists.
     pub fn recreate(
-        path: &Path,
+        locked: LockedFile,
         bytes: u64,
         options: &FileOptions,
         is_blank: impl FnOnce(&File) -> std::io::Result<bool>,
     ) -> Result<Self, MediumError> {
-        let locked = wait_for(options.wait, || LockedFile::open(path))?;
         // With the lock, no other process can write a pool to the file after the check.
         let blank = is_blank(locked.file()).map_err(|e| MediumError::system("read the file", e))?;
         if !blank {
@@ -101,7 +113,7 @@ impl Mapped {
             return Err(MediumError::system("create the file", exists));
         }
         locked.file().set_len(0).map_err(|e| MediumError::system("empty the file", e))?;
-        Self::map(locked, path, 0, bytes, options)
+        Self::map(locked, 0, bytes, options)
     }
 
     /// Maps the whole existing file at `path`. Waits for another process that has it open for up to
@@ -111,26 +123,41 @@ impl Mapped {
     /// The file does not exist, is open elsewhere, is not writable, or does not have the required
     /// domain. The file is unchanged.
     pub fn open(path: &Path, options: &FileOptions) -> Result<Self, MediumError> {
-        let locked = wait_for(options.wait, || LockedFile::open(path))?;
+        Self::on(LockedFile::open_within(path, options.wait)?, options)
+    }
+
+    /// Maps the whole of a file that this process has locked.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn on(locked: LockedFile, options: &FileOptions) -> Result<Self, MediumError> {
         // With the lock, no other process changes the length any more.
         let bytes = metadata(locked.file())?.len();
-        Self::map(locked, path, bytes, bytes, options)
+        Self::map(locked, bytes, bytes, options)
+    }
+
+    /// Leaves the lock of the file to another owner: the file stays locked when this mapping is
+    /// dropped, and a file that [`begin`](Self::begin) created stays too.
+    ///
+    /// # Errors
+    /// There is no file, or the system has no descriptor for one more.
+    pub fn hand_over(&self) -> Result<LockedFile, MediumError> {
+        let file = self.file.as_ref().ok_or(MediumError::Moved)?;
+        file.backing().locked.hand_over()
     }
 
     fn map(
         locked: LockedFile,
-        path: &Path,
         old: u64,
         bytes: u64,
         options: &FileOptions,
     ) -> Result<Self, MediumError> {
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
-        let mut backing =
-            Backing::new(locked, path, range.base.as_ptr() as usize, range.bytes, bytes)?;
+        let mut backing = Backing::new(locked, range.base.as_ptr() as usize, range.bytes, bytes)?;
         backing.placement = options.placement;
         backing.map_first(old, bytes, options.allocate_bytes)?;
         let is_dax = backing.kind == FileKind::Dax;
-        let guaranteed = if is_dax { dax_domain() } else { Domain::ProcessCrash };
+        let guaranteed = if is_dax { Storage::Dax.domain() } else { Domain::ProcessCrash };
         if let Some(required) = options.require
             && !guaranteed.covers(required)
         {
@@ -192,22 +219,6 @@ impl Mapped {
 
 /// The advice `MADV_COLLAPSE` of Linux 6.1, which `libc` does not have yet.
 const COLLAPSE: libc::c_int = 25;
-
-/// Returns the domain of a DAX mapping. It is [`Domain::Eadr`] only if every region of the machine
-/// reports that its caches are inside the power-fail domain.
-fn dax_domain() -> Domain {
-    let Ok(devices) = std::fs::read_dir("/sys/bus/nd/devices") else { return Domain::Adr };
-    let mut domains = devices
-        .flatten()
-        .filter(|device| device.file_name().to_string_lossy().starts_with("region"))
-        .filter_map(|region| std::fs::read_to_string(region.path().join("persistence_domain")).ok())
-        .peekable();
-    if domains.peek().is_some() && domains.all(|domain| domain.trim() == "cpu_cache") {
-        Domain::Eadr
-    } else {
-        Domain::Adr
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 
 use super::MediumError;
 use super::fork::Opener;
+use super::storage::Storage;
 use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, Metadata, OpenOptions};
@@ -20,27 +21,32 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A file that this process has locked. Unlocked on drop.
+///
+/// A medium takes it over: [`Mapped::on`](super::Mapped::on),
+/// [`Journaled::on`](crate::journal::Journaled::on).
 #[derive(Debug)]
-pub(crate) struct LockedFile {
+pub struct LockedFile {
     file: File,
     opener: Opener,
     /// The path from the root folder on, so that it stays right if the process changes its folder.
     path: PathBuf,
     /// `true` if this process created the file and has not finished it: the drop removes it (I2).
     is_unfinished: AtomicBool,
+    /// `true` if another owner has the lock now: the drop leaves the file to it.
+    is_handed_over: AtomicBool,
 }
 
 impl LockedFile {
-    /// Creates the file at `path`. Until [`finish`](Self::finish), a drop removes it.
-    pub(crate) fn create(path: &Path) -> Result<Self, MediumError> {
+    /// Creates the file at `path`. A drop removes it, until a medium on it is kept.
+    ///
+    /// # Errors
+    /// The file exists, or the system refuses it. No file is left behind then.
+    pub fn create(path: &Path) -> Result<Self, MediumError> {
         let opener = Opener::this()?;
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|e| MediumError::system("create the file", e))?;
         match lock(&file) {
-            Ok(()) => {
-                let is_unfinished = AtomicBool::new(true);
-                Ok(Self { file, opener, path: absolute(path), is_unfinished })
-            }
+            Ok(()) => Ok(Self::new(file, opener, absolute(path), true)),
             // Another process locked the new file first, so it belongs to that process.
             Err(MediumError::Locked) => Err(MediumError::Locked),
             Err(error) => {
@@ -50,14 +56,57 @@ impl LockedFile {
         }
     }
 
+    /// Opens the file at `path`. Waits for another process that has it open for up to `wait`.
+    ///
+    /// # Errors
+    /// The file does not exist, is open elsewhere, or is not writable.
+    pub fn open_within(path: &Path, wait: Duration) -> Result<Self, MediumError> {
+        wait_for(wait, || Self::open(path))
+    }
+
     /// Opens and locks the file at `path`.
-    pub(crate) fn open(path: &Path) -> Result<Self, MediumError> {
+    fn open(path: &Path) -> Result<Self, MediumError> {
         let opener = Opener::this()?;
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file =
             file.map_err(|e| MediumError::system("open the file for reading and writing", e))?;
         lock(&file)?;
-        Ok(Self { file, opener, path: absolute(path), is_unfinished: AtomicBool::new(false) })
+        Ok(Self::new(file, opener, absolute(path), false))
+    }
+
+    fn new(file: File, opener: Opener, path: PathBuf, is_unfinished: bool) -> Self {
+        let [is_unfinished, is_handed_over] = [is_unfinished, false].map(AtomicBool::new);
+        Self { file, opener, path, is_unfinished, is_handed_over }
+    }
+
+    /// Returns another owner of the lock, which this one leaves to it. The file stays locked all
+    /// the time.
+    pub(crate) fn hand_over(&self) -> Result<Self, MediumError> {
+        let opener = Opener::this()?;
+        // The copy has the lock too: it belongs to what both descriptors name.
+        let file = self.file.try_clone();
+        let file = file.map_err(|e| MediumError::system("keep the file open", e))?;
+        let is_unfinished = self.is_unfinished();
+        self.is_handed_over.store(true, Ordering::Relaxed);
+        Ok(Self::new(file, opener, self.path.clone(), is_unfinished))
+    }
+
+    /// Returns `true` if this process created the file and has not finished it.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.is_unfinished.load(Ordering::Relaxed)
+    }
+
+    /// Returns the storage of the file.
+    ///
+    /// # Errors
+    /// The system does not tell the type of the file system.
+    pub fn storage(&self) -> Result<Storage, MediumError> {
+        Storage::of(&self.file)
+    }
+
+    /// Returns the path from the root folder on.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Keeps the file that this process created.
@@ -66,7 +115,7 @@ impl LockedFile {
     }
 
     /// Returns the file.
-    pub(crate) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
@@ -97,7 +146,7 @@ impl Drop for LockedFile {
     /// Unlocks the file explicitly. A forked child has a copy of the descriptor until it runs its
     /// own program, so closing the descriptor alone would keep the file locked that long.
     fn drop(&mut self) {
-        if self.opener.is_parent_by_id() {
+        if self.opener.is_parent_by_id() || *self.is_handed_over.get_mut() {
             return; // I1
         }
         if *self.is_unfinished.get_mut() {
@@ -109,7 +158,7 @@ impl Drop for LockedFile {
 
 /// Calls `attempt` until it returns something other than [`MediumError::Locked`], for `wait` at
 /// most.
-pub(crate) fn wait_for<T>(
+fn wait_for<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, MediumError>,
 ) -> Result<T, MediumError> {

@@ -28,6 +28,28 @@ pub(super) fn draw() -> u64 {
     RandomState::new().hash_one((now, std::process::id()))
 }
 
+/// Returns the memory that this process can use at most, in bytes: what the machine has, or what
+/// its control groups allow if that is less. If the system does not tell, returns `u64::MAX`.
+pub(crate) fn memory_bytes() -> u64 {
+    let read = |path: String| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo".into()).and_then(|text| total(&text));
+    let groups = read("/proc/self/cgroup".into()).unwrap_or_default();
+    // Version 2 of control groups: each group bounds those below it.
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let folders = std::path::Path::new(group).ancestors();
+    let limits = folders.filter_map(|folder| {
+        let limit = read(format!("/sys/fs/cgroup{}/memory.max", folder.display()))?;
+        limit.trim().parse().ok() // "max" is no limit.
+    });
+    limits.chain(machine).min().unwrap_or(u64::MAX)
+}
+
+/// Returns the memory of the machine, in bytes, as `/proc/meminfo` tells it.
+fn total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +62,13 @@ mod tests {
             assert_eq!(parse(text), None, "{text:?}");
         }
         assert_eq!(boot_id(), boot_id());
+    }
+
+    #[test]
+    fn the_memory_of_a_machine_is_read_in_kilobytes() {
+        assert_eq!(total("MemTotal:       24684100 kB\nMemFree: 1 kB\n"), Some(24_684_100 << 10));
+        assert_eq!(total("MemFree: 1 kB\n"), None);
+        assert!(memory_bytes() > 1 << 20);
     }
 
     #[test]

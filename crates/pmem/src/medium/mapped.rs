@@ -7,7 +7,7 @@
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
 use super::ahead::{GrowingFile, slice_end};
-use super::{Domain, Fenced, Medium, MediumError, machine};
+use super::{Domain, Fenced, Medium, MediumError, machine, prefetch};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
@@ -326,9 +326,7 @@ unsafe impl Medium for Mapped {
 
     #[inline(always)]
     fn prefetch(&self, words: &[PmWord]) {
-        for line in crate::line::lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
-            sys::prefetch(line);
-        }
+        prefetch(words);
     }
 }
 

@@ -26,6 +26,7 @@ mod numa;
 mod page;
 pub mod schedule;
 mod simulated;
+mod storage;
 #[cfg(test)]
 pub(crate) mod torn;
 mod words;
@@ -36,12 +37,14 @@ pub use delay::Delay;
 pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
 pub use holes::end_of_hole;
-pub(crate) use lock::{LockedFile, wait_for};
+pub use lock::LockedFile;
+pub(crate) use machine::memory_bytes;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 pub use schedule::CallSite;
 pub use simulated::{Simulated, Simulation, StoreRole};
-pub(crate) use words::{offset_of, words_at};
+pub use storage::Storage;
+pub(crate) use words::{offset_of, prefetch, words_at};
 
 use crate::defect::Defect;
 use crate::numa::Placement;
@@ -201,6 +204,17 @@ pub enum MediumError {
         /// The requested size, in bytes.
         wanted: u64,
         /// The largest size of the medium, in bytes.
+        limit: u64,
+    },
+    /// The medium keeps all of its file in memory, and would take more than it may.
+    #[error(
+        "the store would take {wanted} bytes of memory, and memory_bytes allows {limit}: raise it, \
+         or open the store with Durability::Process"
+    )]
+    Memory {
+        /// The size that the medium would have, in bytes.
+        wanted: u64,
+        /// The largest size that the options allow, in bytes.
         limit: u64,
     },
     /// A write of the journal has failed, so no later write is durable. Reads go on.

@@ -33,6 +33,14 @@ pub(crate) fn words_at<M: Medium>(
     Ok(words)
 }
 
+/// Prefetches the lines of `words`, which are in memory.
+#[inline(always)]
+pub(crate) fn prefetch(words: &[PmWord]) {
+    for line in crate::line::lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
+        crate::sys::prefetch(line);
+    }
+}
+
 /// Returns the offset of `word`, which must be a word of `medium`.
 #[inline]
 pub(crate) fn offset_of<M: Medium>(medium: &M, word: &PmWord) -> PmPtr {

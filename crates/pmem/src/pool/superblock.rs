@@ -410,6 +410,31 @@ pub fn is_whole_superblock(at: u64, copy: &[u8; 8 * WORDS]) -> Result<bool, Pool
     Superblock::decode(&words, at).map(|superblock| superblock.is_some())
 }
 
+/// Returns `true` if all pages of the pool in `file` are durable, as far as its superblocks say:
+/// its last user has closed it. Returns `false` without a whole superblock, and if the file has
+/// been cut short.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_closed(file: &File) -> io::Result<bool> {
+    let mut newest: Option<Superblock> = None;
+    for at in COPIES {
+        let mut bytes = [0; 8 * WORDS];
+        match file.read_exact_at(&mut bytes, at) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            read => read?,
+        }
+        let (words, _) = bytes.as_chunks();
+        let words = core::array::from_fn(|i| u64::from_le_bytes(words[i]));
+        let Ok(copy) = Superblock::decode(&words, at) else { return Ok(false) };
+        if copy.is_some_and(|copy| newest.is_none_or(|newest| copy.sequence > newest.sequence)) {
+            newest = copy;
+        }
+    }
+    let bytes = file.metadata()?.len();
+    Ok(newest.is_some_and(|newest| newest.is_closed() && newest.check(bytes).is_ok()))
+}
+
 /// Returns `true` if `file` contains no pool and nothing else: it is empty, or a crash interrupted
 /// the creation of a pool in it. So overwriting it loses nothing.
 ///

@@ -1,5 +1,6 @@
 //! The arguments of `demo`.
 
+use crate::session::DurabilityArgs;
 use std::path::PathBuf;
 
 /// Load English words with a process that is killed again and again; verify that no acknowledged
@@ -38,4 +39,6 @@ pub(crate) struct Args {
     /// Folder for the temporary folder [default: the system's].
     #[arg(long, value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) durability: DurabilityArgs,
 }

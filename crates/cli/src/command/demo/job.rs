@@ -6,8 +6,9 @@ use super::kill;
 use crate::child::Moment;
 use crate::escape;
 use crate::quantile::percentile;
+use crate::session::{Promise, survives};
 use anyhow::{Context, bail};
-use bristlecone::{Domain, Store};
+use bristlecone::{Domain, Options};
 use bristlecone_console::progress::Progress;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -27,6 +28,8 @@ pub(super) struct DemoResult {
     pub(super) verdict: Comparison,
     pub(super) reopen_ms_p99: f64,
     pub(super) domain: Domain,
+    /// The crashes that an acknowledged write survives, in words.
+    pub(super) survives: String,
 }
 
 /// A job that is going on.
@@ -35,6 +38,8 @@ pub(super) struct Job {
     pairs: PathBuf,
     kills_wanted: u64,
     threads: u64,
+    durability: Option<Promise>,
+    options: Options,
     rng: SmallRng,
     expected: Expectation,
     verdict: Comparison,
@@ -44,6 +49,7 @@ pub(super) struct Job {
     reopens: Vec<Duration>,
     /// The domain of the pool, once it has been opened.
     domain: Domain,
+    survives: String,
     progress: Progress,
 }
 
@@ -55,6 +61,8 @@ impl Job {
             pairs: folder.join("pairs.tsv"),
             kills_wanted: args.kills,
             threads: args.threads,
+            durability: args.durability.durability,
+            options: args.durability.options(),
             rng: SmallRng::seed_from_u64(seed),
             expected: Expectation::new(),
             verdict: Comparison::default(),
@@ -62,6 +70,7 @@ impl Job {
             acknowledged: 0,
             reopens: Vec::new(),
             domain: Domain::Volatile,
+            survives: String::new(),
             progress: Progress::new(args.kills),
         }
     }
@@ -75,6 +84,7 @@ impl Job {
             verdict: self.verdict,
             reopen_ms_p99: percentile(&mut self.reopens, 99).as_secs_f64() * 1e3,
             domain: self.domain,
+            survives: self.survives,
         }
     }
 
@@ -89,7 +99,7 @@ impl Job {
     pub(super) fn load(&mut self) -> anyhow::Result<()> {
         /// The passes after which the job gives up: the children end before they are killed.
         const PASSES_MAX: u32 = 10_000;
-        Store::create(&self.pool)?.close()?;
+        self.options.create_closed(&self.pool)?;
         for pass in 0..PASSES_MAX {
             let mut words = self.shuffled();
             while !words.is_empty() {
@@ -124,20 +134,21 @@ impl Job {
         moment: Option<Moment>,
     ) -> anyhow::Result<()> {
         self.write_pairs(words, pass).with_context(|| self.pairs.display().to_string())?;
-        let outcome = kill::load(&self.pool, &self.pairs, self.threads, moment)?;
+        let outcome = kill::load(&self.pool, &self.pairs, self.threads, self.durability, moment)?;
         for word in outcome.acknowledged.split_inclusive(|&byte| byte == b'\n') {
             let Some(word) = word.strip_suffix(b"\n").and_then(escape::read) else { continue };
             self.acknowledged += 1;
             self.verdict.wrong += u64::from(!self.expected.promise(&word, pass));
         }
         let start = Instant::now();
-        let store = Store::open(&self.pool)?;
+        let store = self.options.open(&self.pool)?;
         if outcome.killed {
             self.reopens.push(start.elapsed());
             self.kills += 1;
             self.progress.advance(1);
         }
-        self.domain = store.stats().domain;
+        let stats = store.stats();
+        (self.domain, self.survives) = (stats.domain, survives(&stats));
         let verdict = self.expected.compare(&store)?;
         self.verdict.lost += verdict.lost;
         self.verdict.wrong += verdict.wrong;

@@ -1,6 +1,7 @@
 //! The child process that loads until it is killed.
 
 use crate::child::{self, KilledChild, Moment};
+use crate::session::Promise;
 use std::path::Path;
 
 /// Loads the file `pairs` into `pool` in a child process with `threads` threads. Kills the child
@@ -13,6 +14,7 @@ pub(super) fn load(
     pool: &Path,
     pairs: &Path,
     threads: u64,
+    durability: Option<Promise>,
     moment: Option<Moment>,
 ) -> anyhow::Result<KilledChild> {
     let mut command = child::command()?;
@@ -23,5 +25,8 @@ pub(super) fn load(
         "--threads",
         &threads.to_string(),
     ]);
+    if let Some(promise) = durability {
+        command.args(["--durability", promise.name()]);
+    }
     child::run(&mut command, moment, |part| part.split(|&byte| byte == b'\n').count() - 1)
 }

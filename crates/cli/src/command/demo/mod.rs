@@ -28,7 +28,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut job = Job::new(args, folder.path(), seed);
     job.load()?;
     let words = job.shuffled();
-    let speed = speed::measure(&folder.path().join("speed.pool"), &words, args.threads as usize)?;
+    let (pool, options) = (folder.path().join("speed.pool"), args.durability.options());
+    let speed = speed::measure(&pool, &words, args.threads as usize, options)?;
     let (lines_per_insert, fences_per_insert) = speed::mean_cost(&words);
     let outcome = job.finish();
     let report = Report {

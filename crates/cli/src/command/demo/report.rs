@@ -2,7 +2,6 @@
 
 use super::job::DemoResult;
 use super::speed::Speed;
-use crate::session::survives;
 use bristlecone::Domain;
 use bristlecone_console::output::{Align, Fields, Output, grouped, whole};
 use std::io::{self, Write};
@@ -60,12 +59,12 @@ impl Report {
         output.pairs(&pairs, Align::Right)?;
         let domain = outcome.domain;
         writeln!(output, "\n{seconds:.1} s, {threads} threads, seed {seed}, domain {domain}.")?;
-        writeln!(output, "In this domain an acknowledged write survives {}.", survives(domain))?;
-        if domain == Domain::ProcessCrash {
+        let survives = &outcome.survives;
+        writeln!(output, "In this domain an acknowledged write survives {survives}.")?;
+        if !domain.covers(Domain::Adr) {
             writeln!(
                 output,
-                "It needs no flush and no fence here: both numbers are the budget of an insert on\n\
-                 persistent memory, without splits."
+                "Lines and fences are the budget of an insert on persistent memory, without splits."
             )?;
         }
         output.flush()

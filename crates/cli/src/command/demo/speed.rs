@@ -1,7 +1,7 @@
 //! The speed of the store on the words, and the cost of an insert.
 
 use super::expect::value_of;
-use bristlecone::Store;
+use bristlecone::{Options, Store};
 use std::path::Path;
 use std::time::Instant;
 
@@ -12,14 +12,15 @@ pub(super) struct Speed {
     pub(super) gets: f64,
 }
 
-/// Puts the words into a new store at `path`, in the given order, then gets each of them.
+/// Puts the words into a new store at `path`, with these options, in the given order. Then gets
+/// each of them.
 pub(super) fn measure(
     path: &Path,
     words: &[(usize, &[u8])],
     threads: usize,
+    options: Options,
 ) -> anyhow::Result<Speed> {
-    let options = Store::options().initial_bytes(64 << 20).prefault(true);
-    let store = options.create(path)?;
+    let store = options.initial_bytes(64 << 20).prefault(true).create(path)?;
     let pairs: Vec<(&[u8], Vec<u8>)> =
         words.iter().map(|&(i, word)| (word, value_of(i, 0))).collect();
     let puts = each(&pairs, threads, |(word, value)| Ok(store.put(word, value)?))?;

@@ -1,7 +1,7 @@
 //! The arguments of `torture`.
 
 use crate::session::Promise;
-use bristlecone::{Durability, DurableOptions, Store};
+use bristlecone::{Durability, Options, Store};
 use bristlecone_console::values;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,12 +16,13 @@ pub(super) fn durability(promise: Promise) -> Durability {
     match promise {
         Promise::Commit => Durability::Commit,
         Promise::Interval => Durability::Interval(INTERVAL),
+        Promise::Process => Durability::Process,
     }
 }
 
-/// Returns the options of a store with a small journal.
-pub(super) fn options(promise: Promise) -> DurableOptions {
-    let options = Store::options().initial_bytes(1 << 20).durable(durability(promise));
+/// Returns the options of a store with a small journal, or without one.
+pub(super) fn options(promise: Promise) -> Options {
+    let options = Store::options().initial_bytes(1 << 20).durability(durability(promise));
     // A kill loses no page on any file system, and the power cuts are of our own making.
     options.journal_bytes(JOURNAL_BYTES).trust_file_system(true)
 }
@@ -34,18 +35,18 @@ Examples:
   bristlecone torture --cycles 100 --threads 4 --keys 1M --load 1M --json
   bristlecone torture --cycles 1000 --durability commit
   bristlecone torture --power-cut 10k --folder /dev/shm
-  bristlecone torture --power-cut 10k --folder /dev/shm --durability interval
+  bristlecone torture --power-cut 10k --folder /dev/shm --durability process
 
 After each kill the command looks up every put, update and delete that was acknowledged, and every
 value that a reader saw. It also demands that a scan is in order and that the pool has no
 unreachable block. The exit code is 1 if anything is lost or wrong.
 
-With --power-cut the command makes images of the file after kills and closes: each page is as of the
-last sync or as of now, at random. An open must refuse an image or answer right; the exit code is 1
-if an image is answered wrong, hangs or crashes the process. With a journal (--durability) each
-sector of 512 B of the pool and of its journal that was not synced is as before or as written, and
-every image must be right: with commit, nothing that returned is lost; with interval, no more than
-its window, and never an earlier write alone.")]
+With --power-cut the command makes images of the files of a store after random events: each sector
+of 512 B of the pool and of its journal that was not synced is as before or as written. Every image
+must be right: with commit, nothing that returned is lost; with interval, no more than its window,
+and never an earlier write alone. The exit code is 1 if an image is answered wrong, hangs or crashes
+the process. With --durability process each page of the file is as of the last sync or as of now, at
+random, and an open must refuse an image or answer right.")]
 pub(crate) struct Args {
     /// Number of kills.
     #[arg(long, value_name = "N", default_value = "1000", value_parser = values::positive_count)]
@@ -70,10 +71,10 @@ pub(crate) struct Args {
     /// Folder for the temporary folder with the pool [default: the system's].
     #[arg(long, value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
-    /// Work on a store with a journal, with this durability. After a kill it is recovered without
-    /// one; a power cut then must lose nothing that was promised.
-    #[arg(long, value_name = "commit|interval")]
-    pub(super) durability: Option<Promise>,
+    /// When a write survives a power cut. After half of the kills a store with a journal is
+    /// recovered without one.
+    #[arg(long, value_name = "commit|interval|process", default_value = "interval")]
+    pub(super) durability: Promise,
     /// Judge N images that a power cut can leave of the file, in place of counting cycles.
     #[arg(
         long,
@@ -83,10 +84,11 @@ pub(crate) struct Args {
     )]
     pub(super) power_cut: Option<u64>,
     /// Also open the images that are refused because they may be torn, and count what they answer.
-    #[arg(long, conflicts_with = "durability")]
+    /// Only with --durability process.
+    #[arg(long, requires = "power_cut")]
     pub(super) open_torn: bool,
     /// Let syncs do nothing: the images of a disk that lies, which the judge must find wrong.
-    #[arg(long, hide = true, requires = "durability", requires = "power_cut")]
+    #[arg(long, hide = true, requires = "power_cut")]
     pub(super) lying_disk: bool,
     /// Run as the process that is killed, in this cycle.
     #[arg(long, hide = true, requires = "pool", requires = "seed")]
@@ -100,7 +102,7 @@ pub(crate) struct Args {
     /// Run as the process that judges an image, by the state in this file.
     #[arg(long, hide = true, requires = "pool", value_name = "FILE")]
     pub(super) judge: Option<PathBuf>,
-    /// Judge the image of a store with a journal.
+    /// Judge the image of a store that had a journal.
     #[arg(long, hide = true, requires = "judge")]
     pub(super) prefix: bool,
     /// The pool of the process that is killed, or that judges.

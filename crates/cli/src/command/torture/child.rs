@@ -5,7 +5,6 @@ use super::steps::{Load, key_of, value_of, version_of};
 use crate::session::Promise;
 use anyhow::Context;
 use bristlecone::Store;
-use bristlecone_pmem::Medium;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fs::File;
@@ -31,24 +30,19 @@ pub(super) fn acknowledged(bytes: [u8; ACKNOWLEDGEMENT_BYTES]) -> (u64, u64) {
     (word >> STEP_BITS, word & ((1 << STEP_BITS) - 1))
 }
 
-/// Opens or creates the store and works until the parent kills this process. With a `promise` the
-/// store has a journal, which is small, so that checkpoints run.
+/// Opens or creates the store and works until the parent kills this process. A journal is small, so
+/// that checkpoints run.
 ///
 /// If `snapshot` names a file, this copies the pool there after the open, whole or not at all. If
 /// `steps` is given, each thread ends after so many steps, and then this closes the store.
 pub(super) fn run(
     pool: &Path,
     load: Load,
-    promise: Option<Promise>,
+    promise: Promise,
     snapshot: Option<&Path>,
     steps: Option<u64>,
 ) -> anyhow::Result<()> {
-    if let Some(promise) = promise {
-        let store = options(promise).open_or_create(pool)?;
-        acknowledged_work(&store, load, steps)?;
-        return Ok(store.close()?);
-    }
-    let store = Store::options().initial_bytes(1 << 20).open_or_create(pool)?;
+    let store = options(promise).open_or_create(pool)?;
     if let Some(snapshot) = snapshot {
         let part = snapshot.with_extension("part");
         let copied = std::fs::copy(pool, &part).and_then(|_| std::fs::rename(&part, snapshot));
@@ -59,11 +53,7 @@ pub(super) fn run(
 }
 
 /// Does the steps of all threads, and writes each acknowledgement to standard output.
-fn acknowledged_work<M: Medium>(
-    store: &Store<M>,
-    load: Load,
-    steps: Option<u64>,
-) -> anyhow::Result<()> {
+fn acknowledged_work(store: &Store, load: Load, steps: Option<u64>) -> anyhow::Result<()> {
     // Every write is one call of 8 B. A pipe takes up to 4 KiB at once: a word arrives whole or
     // not.
     let pipe =
@@ -79,8 +69,8 @@ fn acknowledged_work<M: Medium>(
 pub(super) type Acknowledge<'a> = &'a (dyn Fn(u64, u64, bool) -> anyhow::Result<()> + Sync);
 
 /// Does the steps of all threads, and lets a reader look up random keys meanwhile.
-pub(super) fn work<M: Medium>(
-    store: &Store<M>,
+pub(super) fn work(
+    store: &Store,
     load: Load,
     steps: Option<u64>,
     acknowledge: Acknowledge<'_>,
@@ -102,8 +92,8 @@ pub(super) fn work<M: Medium>(
 
 /// Does the steps of a thread, or the first `steps` of them. Acknowledges each after it has
 /// returned.
-fn write<M: Medium>(
-    store: &Store<M>,
+fn write(
+    store: &Store,
     acknowledge: Acknowledge<'_>,
     load: Load,
     thread: u64,
@@ -123,8 +113,8 @@ fn write<M: Medium>(
 
 /// Looks up random keys until the writers have ended. Acknowledges each value of this cycle: after
 /// a reader has seen a value, no older one may follow.
-fn read<M: Medium>(
-    store: &Store<M>,
+fn read(
+    store: &Store,
     acknowledge: Acknowledge<'_>,
     load: Load,
     is_over: &AtomicBool,

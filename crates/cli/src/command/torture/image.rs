@@ -130,7 +130,8 @@ mod tests {
     fn a_store_is_closed_by_its_newest_superblock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.pool");
-        let store = bristlecone::Store::create(&path).unwrap();
+        let options = bristlecone::Store::options().durability(bristlecone::Durability::Process);
+        let store = options.create(&path).unwrap();
         let open = std::fs::read(&path).unwrap();
         store.close().unwrap();
         let mut closed = std::fs::read(&path).unwrap();

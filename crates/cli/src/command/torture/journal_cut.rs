@@ -17,7 +17,7 @@ use super::tally::{COLUMNS, Tally, print_table};
 use crate::child;
 use crate::session::Promise;
 use anyhow::Context;
-use bristlecone::{Durability, DurableStore, Store};
+use bristlecone::{Durability, Store};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Fields, Output, grouped};
 use bristlecone_console::progress::Progress;
@@ -158,7 +158,7 @@ impl Cutter {
         if (cycle - 1).is_multiple_of(POOL_SESSIONS) {
             self.ledger = Ledger::new(load.keys, self.loaded);
             remove(&pool)?;
-            let store = Store::options().initial_bytes(1 << 20).create(&pool)?;
+            let store = options(Promise::Process).create(&pool)?;
             self.ledger.load(&store)?;
             store.close()?;
         } else if let Some((files, ring)) = &self.files {
@@ -183,7 +183,7 @@ impl Cutter {
         load: Load,
         recording: &Arc<Recording<Note>>,
     ) -> anyhow::Result<Vec<u8>> {
-        let store = options(self.promise).open_traced(pool, Some(recording.clone()))?;
+        let store = options(self.promise).open_traced(pool, recording.clone())?;
         recording.note(Note::Opened);
         let is_interval = self.promise == Promise::Interval;
         let most = if is_interval { STEPS_MAX } else { COMMITS_MAX };
@@ -251,10 +251,8 @@ impl Cutter {
     fn judge(&mut self, path: &Path) -> anyhow::Result<Finding> {
         let mut command = child::command()?;
         command.arg("torture").arg("--judge").arg(self.folder.join(STATE)).arg("--pool").arg(path);
-        command.arg("--prefix");
-        if self.rng.random() {
-            command.args(["--durability", self.promise.name()]);
-        }
+        let promise = if self.rng.random() { self.promise } else { Promise::Process };
+        command.args(["--prefix", "--durability", promise.name()]);
         run_judge(&mut command)
     }
 
@@ -283,8 +281,8 @@ impl Cutter {
         let path = self.folder.join("whole.pool");
         place(&path, files, ring)?;
         // An image that cannot be used was counted: the next session has a new pool.
-        let found =
-            Store::open(&path).and_then(|mut store| Ledger::find(&mut store, self.load.keys));
+        let opened = options(Promise::Process).open(&path);
+        let found = opened.and_then(|mut store| Ledger::find(&mut store, self.load.keys));
         match found {
             Ok((ledger, _)) => self.ledger = ledger,
             Err(_) => self.counts.sessions = self.counts.sessions.next_multiple_of(POOL_SESSIONS),
@@ -298,7 +296,7 @@ const STATE: &str = "expected.state";
 /// Does the steps of all threads and notes each acknowledgement. With a seed, calls `sync` at
 /// random moments.
 fn perform(
-    store: &DurableStore,
+    store: &Store,
     load: Load,
     steps: u64,
     syncs: Option<u64>,
@@ -331,7 +329,7 @@ fn perform(
 
 /// Calls `sync` after random pauses until the threads have ended.
 fn sync(
-    store: &DurableStore,
+    store: &Store,
     seed: u64,
     recording: &Recording<Note>,
     has_ended: &AtomicBool,
@@ -372,6 +370,7 @@ fn promised(notes: &[Note], threads: u64, promise: Promise) -> (Vec<u64>, Vec<u6
         }
     }
     match durability(promise) {
+        Durability::Process => {}
         Durability::Commit => least = counts,
         // A step that returned waited for a sync, if the last one began too long before.
         Durability::Interval(interval) => {

@@ -7,7 +7,6 @@ use super::prefix::Promised;
 use crate::session::Promise;
 use anyhow::{Context, bail};
 use bristlecone::{Error, ErrorKind, Options, Store};
-use bristlecone_pmem::Medium;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -38,25 +37,14 @@ pub(super) fn run(pool: &Path, state: &Path, options: &Options) -> anyhow::Resul
     print(&judge(pool, &mut ledger, &done, options)?)
 }
 
-/// Opens the image of a store with a journal, with this promise or without one, and prints what it
-/// found.
-pub(super) fn run_prefix(
-    pool: &Path,
-    state: &Path,
-    promise: Option<Promise>,
-) -> anyhow::Result<()> {
+/// Opens the image of a store with a journal, with this promise, and prints what it found.
+pub(super) fn run_prefix(pool: &Path, state: &Path, promise: Promise) -> anyhow::Result<()> {
     let state = std::fs::read(state).context("read the expected state")?;
     let promised = Promised::read(&state).context("the expected state is cut off")?;
-    print(&match promise {
-        Some(promise) => judge_prefix(args::options(promise).open(pool), &promised)?,
-        None => judge_prefix(Store::open(pool), &promised)?,
-    })
+    print(&judge_prefix(args::options(promise).open(pool), &promised)?)
 }
 
-fn judge_prefix<M: Medium>(
-    opened: Result<Store<M>, Error>,
-    promised: &Promised,
-) -> anyhow::Result<Finding> {
+fn judge_prefix(opened: Result<Store, Error>, promised: &Promised) -> anyhow::Result<Finding> {
     let mut store = match opened {
         Ok(store) => store,
         Err(error) if error.kind() == ErrorKind::Damaged => {

@@ -3,7 +3,6 @@
 use super::child::{ACKNOWLEDGEMENT_BYTES, acknowledged};
 use super::steps::{Load, Step, Version, key_of, number_of, value_of, version_of};
 use bristlecone::Store;
-use bristlecone_pmem::Medium;
 
 /// The version that each key must have, by the acknowledgements.
 pub(super) struct Ledger {
@@ -131,10 +130,7 @@ impl Ledger {
 
     /// Returns a ledger of what `store` holds, of `keys` keys, and the number of wrong answers: the
     /// scan, the lookup of each key and the store's own check must agree.
-    pub(super) fn find<M: Medium>(
-        store: &mut Store<M>,
-        keys: u64,
-    ) -> Result<(Self, u64), bristlecone::Error> {
+    pub(super) fn find(store: &mut Store, keys: u64) -> Result<(Self, u64), bristlecone::Error> {
         let mut wrong = 0;
         let mut expected = vec![None; keys as usize];
         let mut former: Option<Vec<u8>> = None;

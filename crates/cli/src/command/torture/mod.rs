@@ -22,9 +22,9 @@ mod tally;
 
 pub(crate) use args::Args;
 
+use crate::session::Promise;
 use anyhow::Context;
-use bristlecone::Store;
-use bristlecone_console::exit::Answer;
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::leftovers::Folder;
 use bristlecone_console::output::Output;
 
@@ -40,17 +40,19 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         if args.prefix {
             judge::run_prefix(pool, state, args.durability)?;
         } else {
-            judge::run(pool, state, &Store::options().open_torn(args.open_torn))?;
+            judge::run(pool, state, &args::options(args.durability).open_torn(args.open_torn))?;
         }
         return Ok(Answer::Yes);
     }
     let folder = Folder::create("torture", args.folder.as_deref());
     let folder = folder.context("make a temporary folder")?;
     match (args.power_cut, args.durability) {
-        (Some(images), Some(promise)) => {
-            journal_cut::run(args, images, promise, folder.path(), output)
+        (Some(images), Promise::Process) => power_cut::run(args, images, folder.path(), output),
+        (Some(_), _) if args.open_torn => {
+            let reason = "no image of a store with a journal may be torn";
+            Err(UsageError(format!("--open-torn needs --durability process: {reason}")).into())
         }
-        (Some(images), None) => power_cut::run(args, images, folder.path(), output),
+        (Some(images), promise) => journal_cut::run(args, images, promise, folder.path(), output),
         (None, _) => parent::run(args, folder.path(), output),
     }
 }

@@ -1,6 +1,6 @@
 //! The process that kills and verifies.
 
-use super::args::Args;
+use super::args::{Args, options};
 use super::child::ACKNOWLEDGEMENT_BYTES;
 use super::ledger::{Ledger, Verdict};
 use super::steps::Load;
@@ -8,7 +8,6 @@ use crate::child::{self, Moment};
 use crate::quantile::percentile;
 use crate::session::Promise;
 use anyhow::Context;
-use bristlecone::{Domain, Store};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Align, Fields, Output, grouped};
 use bristlecone_console::progress::Progress;
@@ -81,7 +80,7 @@ pub(super) fn run(args: &Args, folder: &Path, output: &mut Output) -> anyhow::Re
 
 struct Torture {
     load: Load,
-    promise: Option<Promise>,
+    promise: Promise,
     /// The number of keys that a new pool holds.
     loaded: u64,
     pool: PathBuf,
@@ -127,17 +126,18 @@ impl Torture {
             .args(["--threads", &load.threads.to_string(), "--keys", &load.keys.to_string()])
             .arg("--pool")
             .arg(&self.pool);
-        if let Some(promise) = self.promise {
-            child.args(["--durability", promise.name()]);
-        }
+        child.args(["--durability", self.promise.name()]);
         let outcome = child::run(&mut child, Some(moment), <[u8]>::len)?;
         let done = self.ledger.note(load, &outcome.acknowledged);
         self.acknowledged += done.acknowledged;
+        // Half of the stores with a journal are made whole and opened without one.
+        let promise = if self.rng.random() { self.promise } else { Promise::Process };
         let start = Instant::now();
-        let mut store = Store::open_or_create(&self.pool)?;
+        let mut store = options(promise).open_or_create(&self.pool)?;
         self.reopens.push(start.elapsed());
-        let domain = self.promise.map_or(store.stats().domain, |_| Domain::Disk);
-        self.domain = domain.name();
+        if promise == self.promise {
+            self.domain = store.stats().domain.name();
+        }
         let verdict = self.ledger.compare(&mut store, &done)?;
         self.verdict.lost += verdict.lost;
         self.verdict.wrong += verdict.wrong;
@@ -168,7 +168,7 @@ impl Torture {
         }
         if self.loaded > 0 {
             self.progress.say(format!("loading {} keys", grouped(self.loaded)));
-            let store = Store::create(&self.pool)?;
+            let store = options(self.promise).create(&self.pool)?;
             self.ledger.load(&store)?;
             store.close()?;
         }

@@ -7,7 +7,7 @@
 //! ([`image`](super::image)), lets the mixture look as written by another boot, and runs a process
 //! that judges it ([`judge`](super::judge)).
 
-use super::args::Args;
+use super::args::{Args, options};
 use super::child::ACKNOWLEDGEMENT_BYTES;
 use super::image::{is_closed, mixed, set_other_boot, with_superblocks};
 use super::judge::{Finding, run_judge};
@@ -15,8 +15,8 @@ use super::ledger::{Done, Ledger, Verdict};
 use super::steps::Load;
 use super::tally::{COLUMNS, Tally, print_table};
 use crate::child::{self, Moment};
+use crate::session::Promise;
 use anyhow::Context;
-use bristlecone::Store;
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Fields, Output, counted, grouped};
 use bristlecone_console::progress::Progress;
@@ -174,7 +174,7 @@ impl Cutter {
         self.ledger = Ledger::new(self.load.keys, self.loaded);
         self.synced = None;
         if self.loaded > 0 {
-            let store = Store::create(&pool)?;
+            let store = options(Promise::Process).create(&pool)?;
             self.ledger.load(&store)?;
             store.close()?;
             self.synced = read(&pool)?;
@@ -205,7 +205,7 @@ impl Cutter {
             .args([load.seed.to_string(), "--threads".into(), load.threads.to_string()])
             .args(["--keys", &load.keys.to_string(), "--pool"])
             .arg(self.path(POOL))
-            .arg("--snapshot")
+            .args(["--durability", Promise::Process.name(), "--snapshot"])
             .arg(self.path(SNAPSHOT));
         if end != End::Killed {
             command.args(["--steps", &steps.to_string()]);
@@ -219,7 +219,7 @@ impl Cutter {
     fn compare(&mut self, after: &[u8], done: &Done) -> anyhow::Result<()> {
         let whole = self.path("whole.pool");
         std::fs::write(&whole, after).context("copy the pool")?;
-        let mut store = Store::open_or_create(&whole)?;
+        let mut store = options(Promise::Process).open_or_create(&whole)?;
         let verdict = self.ledger.compare(&mut store, done)?;
         drop(store);
         self.report.kills.lost += verdict.lost;
@@ -282,6 +282,7 @@ impl Cutter {
         std::fs::write(&path, image).context("write an image")?;
         let mut command = child::command()?;
         command.arg("torture").arg("--judge").arg(self.path(STATE)).arg("--pool").arg(&path);
+        command.args(["--durability", Promise::Process.name()]);
         if open_torn {
             command.arg("--open-torn");
         }

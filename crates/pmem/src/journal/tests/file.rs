@@ -1,7 +1,7 @@
 //! The medium on real files: kills, closes, growth, refusals.
 
 use crate::journal::{Durability, JournalError, JournalOptions, Journaled};
-use crate::medium::{FileOptions, Mapped, Medium};
+use crate::medium::{FileOptions, LockedFile, Mapped, Medium};
 use crate::pool::{Opened, POOL_BYTES_MIN, Pool, PoolError};
 use crate::word::PmPtr;
 use std::path::Path;
@@ -51,7 +51,8 @@ fn a_pool_with_a_journal_survives_drops_and_a_close_makes_it_plain() {
     let path = folder.path().join("a.pool");
     let journal = folder.path().join("a.pool.journal");
     create(&path);
-    for durability in [Durability::Commit, Durability::Interval(Duration::from_millis(5))] {
+    let interval = Durability::Interval(Duration::from_millis(5));
+    for durability in [Durability::Commit, interval, Durability::Process] {
         for value in 1..5 {
             let (pool, opened) = open(&path, durability);
             assert_eq!(opened == Opened::Clean, value == 1);
@@ -87,12 +88,13 @@ fn a_pool_that_needs_its_journal_is_made_whole_without_an_open() {
     put(&pool, 7);
     pool.grow(1 << 20).unwrap();
     drop(pool);
-    Journaled::make_whole(&path, Duration::ZERO).unwrap();
+    let locked = || LockedFile::open_within(&path, Duration::ZERO);
+    Journaled::make_whole(&locked().unwrap()).unwrap();
     assert!(!folder.path().join("a.pool.journal").exists());
     let plain = Mapped::open(&path, &FileOptions::default()).unwrap();
     let (pool, opened) = Pool::open(plain).unwrap();
     assert_eq!((opened, answer(&pool), pool.medium().len()), (Opened::Crashed, 7, 1 << 20));
-    Journaled::make_whole(&path, Duration::ZERO).unwrap_err(); // It is locked.
+    locked().unwrap_err();
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::super::backing::SHARED_MEMORY;
+use super::super::storage::Storage;
 use super::*;
 use crate::medium::{FileOptions, Mapped, Medium};
 use std::path::Path;
@@ -106,5 +106,6 @@ fn a_file_in_the_page_cache_is_refused() {
 }
 
 fn is_shared_memory(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|kind| kind.f_type == SHARED_MEMORY)
+    let folder = std::fs::File::open(path).unwrap();
+    matches!(Storage::of_system(&folder), Ok(Storage::Memory(_)))
 }

@@ -1,8 +1,9 @@
 use super::*;
 use crate::medium::cached::Cached;
 use crate::medium::torn::Torn;
-use crate::medium::{FileOptions, Mapped};
+use crate::medium::{FileOptions, LockedFile, Mapped};
 use std::sync::Barrier;
+use std::time::Duration;
 
 fn pool_of(bytes: u64) -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(bytes).unwrap()).unwrap()
@@ -443,8 +444,11 @@ fn recreate_takes_an_interrupted_creation_and_no_pool() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.pool");
     let options = FileOptions::default();
-    let recreate =
-        || Mapped::recreate(&path, 1 << 20, &options, crate::pool::holds_nothing).map(Pool::create);
+    let recreate = || {
+        let locked = LockedFile::open_within(&path, Duration::ZERO)?;
+        let blank = crate::pool::holds_nothing;
+        Mapped::recreate(locked, 1 << 20, &options, blank).map(Pool::create)
+    };
     let mut torn = vec![0; POOL_BYTES_MIN as usize];
     torn[0x1000..0x1040].fill(0xa5);
     for blank in [&[][..], &[0; 5000], &torn] {
