@@ -6,9 +6,11 @@
 //!    of the others only if both are full, and then sets the overflow bit of the first one.
 
 use super::leaf::CellLeaf;
-use super::rows::Notes;
+use super::rows::{CELLS_MAX, Notes};
 use super::word::SLOTS;
+use crate::leaf::slots;
 use bristlecone_pmem::Medium;
+use core::cmp::Reverse;
 
 /// The candidates of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,29 +50,47 @@ impl Candidates {
         let far = emptier(third, fourth);
         (count(far) < SLOTS).then_some(far)
     }
-
-    /// Returns the cell for a moved entry: of the first two candidates the one in use, so that a
-    /// new leaf has few lines.
-    fn choose_packed(self, count: impl Fn(usize) -> usize) -> Option<usize> {
-        let is_open = |&cell: &usize| (1..SLOTS).contains(&count(cell));
-        self.0[..2].iter().copied().find(is_open).or_else(|| self.choose(count))
-    }
 }
 
-/// Returns the cell of each entry of a new leaf, in the order of `places`, the candidates of the
-/// entries. `None` if an entry finds no cell.
+/// Returns the cell of each entry of a new leaf, in the order of `places`, the candidates of up to
+/// 64 entries. `None` if an entry finds no cell.
+///
+/// Few cells are used, so that a split writes few lines: cell after cell takes as many entries as
+/// it can, those first that have the least choice.
 pub(super) fn pack(places: &[Candidates], cells: usize) -> Option<Vec<usize>> {
-    let try_with = |choose: &dyn Fn(Candidates, &[usize]) -> Option<usize>| {
-        let mut counts = vec![0; cells];
-        let place = |&candidates| {
-            let cell = choose(candidates, &counts)?;
-            counts[cell] += 1;
-            Some(cell)
+    let mut wanted_by = [0u64; CELLS_MAX];
+    for (index, Candidates([first, second, ..])) in places.iter().enumerate() {
+        wanted_by[*first] |= 1 << index;
+        wanted_by[*second] |= 1 << index;
+    }
+    let (mut chosen, mut counts) = (vec![None; places.len()], [0; CELLS_MAX]);
+    let mut left = u64::MAX.checked_shr(64 - places.len() as u32).unwrap_or(0);
+    loop {
+        let demand = |cell: usize| (wanted_by[cell] & left).count_ones() as usize;
+        let gain = |&cell: &usize| (demand(cell).min(SLOTS), Reverse(demand(cell)));
+        let cell = (0..cells).max_by_key(gain).filter(|&cell| demand(cell) > 0);
+        let Some(cell) = cell else { break };
+        let choice_beside = |index: &usize| {
+            let [first, second, ..] = places[*index].0;
+            demand(if first == cell { second } else { first })
         };
-        places.iter().map(place).collect::<Option<Vec<_>>>()
-    };
-    try_with(&|candidates, counts| candidates.choose_packed(|cell| counts[cell]))
-        .or_else(|| try_with(&|candidates, counts| candidates.choose(|cell| counts[cell])))
+        let mut takers: Vec<_> = slots(wanted_by[cell] & left).collect();
+        takers.sort_by_key(choice_beside);
+        takers.truncate(SLOTS);
+        for &index in &takers {
+            chosen[index] = Some(cell);
+            left &= !(1 << index);
+        }
+        counts[cell] = takers.len();
+        wanted_by[cell] = 0;
+    }
+    // Entries whose first two candidates are full.
+    for index in slots(left) {
+        let cell = places[index].choose(|cell| counts[cell])?;
+        counts[cell] += 1;
+        chosen[index] = Some(cell);
+    }
+    chosen.into_iter().collect()
 }
 
 impl CellLeaf<'_> {
@@ -131,21 +151,17 @@ mod tests {
     fn a_packed_leaf_has_fewer_cells_in_use() {
         let places: Vec<_> = (0..19).map(|key| of(key, 15)).collect();
         let packed = pack(&places, 15).expect("19 entries fit into 45 slots");
-        let in_use = |cells: &[usize]| {
-            let mut cells = cells.to_vec();
-            cells.sort_unstable();
-            cells.dedup();
-            cells.len()
-        };
-        let first: Vec<_> = places.iter().map(|candidates| candidates.0[0]).collect();
-        assert!(in_use(&packed) < in_use(&first), "{packed:?}");
+        let mut in_use = packed.clone();
+        in_use.sort_unstable();
+        in_use.dedup();
+        assert!(in_use.len() <= 9, "{packed:?}");
         assert!(places.iter().zip(&packed).all(|(candidates, cell)| candidates.0.contains(cell)));
     }
 
     #[test]
     fn keys_with_the_same_full_candidates_find_no_cell() {
-        let places = vec![of(1, 15); 4 * SLOTS];
-        assert!(pack(&places, 15).is_some());
-        assert!(pack(&vec![of(1, 15); 4 * SLOTS + 1], 15).is_none());
+        let places = vec![of(1, 15); 4 * SLOTS + 1];
+        assert!(pack(&places[1..], 15).is_some() && pack(&places, 15).is_none());
+        assert_eq!(pack(&[], 15), Some(Vec::new()));
     }
 }

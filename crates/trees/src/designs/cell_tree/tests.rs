@@ -36,17 +36,20 @@ fn an_operation_in_a_leaf_costs_one_line_and_one_fence() {
 #[test]
 fn an_insert_into_the_third_cell_costs_the_overflow_bit_once() {
     let index = counted::<SmallIndex<_>>();
-    let mut dearest = 0;
-    for key in 0..9 {
-        let (lines, fences) = cost(&index, |index| {
-            index.insert(key, key).unwrap();
-        });
-        assert_eq!(fences, 1, "insert of {key}");
-        dearest = dearest.max(lines);
+    let first = |key| index.candidates(u64::hash(key)).0[0];
+    // Nine keys with the same first two cells fill both, and then the third one.
+    let wanted = index.candidates(u64::hash(0));
+    let mut keys = (0..).filter(|&key| index.candidates(u64::hash(key)) == wanted);
+    for at in 0..9 {
+        let key = keys.next().unwrap();
+        let act = |index: &SmallIndex<_>| assert_eq!(index.insert(key, key).unwrap(), None);
+        let lines = if at == 6 { 2 } else { 1 };
+        assert_eq!(cost(&index, act), (lines, 1), "insert number {at}");
+        assert_eq!((index.get(key).unwrap(), first(key)), (Some(key), wanted.0[0]));
     }
-    assert_eq!((dearest, index.check().unwrap().keys), (2, 9), "three cells are full");
-    assert_eq!(index.check().unwrap().leaves, 1);
-    assert!((0..9).all(|key| index.get(key).unwrap() == Some(key)));
+    let stats = index.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves), (9, 1));
+    assert_eq!(index.get(keys.next().unwrap()).unwrap(), None);
 }
 
 /// Random inserts into leaves of 1 KiB.

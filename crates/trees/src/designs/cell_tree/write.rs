@@ -4,7 +4,7 @@ use super::CellTreeIndex;
 use super::leaf::CellLeaf;
 use super::rows::LeafRow;
 use crate::index::{TreeError, WriteMode};
-use crate::key::{self, Entry, Key};
+use crate::key::{Entry, Key};
 use crate::leaf_table::{Operation, key_word, latch_leaf};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::{Exclusive, OnDram};
