@@ -19,6 +19,8 @@ mod all_pm;
 #[macro_use]
 mod ccl_btree;
 #[macro_use]
+mod cell_tree;
+#[macro_use]
 mod fast_fair;
 #[macro_use]
 mod fptree;
@@ -46,8 +48,8 @@ use about::{known, own, own_threads, printed, public_code, threads};
 gather! {
     {} {}
     {
-        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree nv_tree all_pm kv
-        pool toys
+        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree nv_tree
+        all_pm kv pool toys
     }
 }
 

@@ -16,7 +16,7 @@ use super::word::{CommitWord, SLOTS, SUM_MASK, tag_of};
 use crate::key::{Entry, Key};
 use crate::leaf::slots;
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmWord, Pool};
 
 const COMMIT: usize = 0;
 const ENTRIES: usize = 1;
@@ -161,6 +161,9 @@ impl<'a> Cell<'a> {
         let word = self.commit_word(medium);
         let Some(slot) = word.free_slot() else { unreachable!("the caller has found a free slot") };
         let word = word.with_entry(slot, tag_of(hash), self.sum(slot, entry));
+        if M::INJECTS_DEFECTS && medium.injects(Defect::CellCommitFirst) {
+            self.set_commit_word(medium, word);
+        }
         let [key_word, value_word] = self.entry_words(slot);
         medium.store(key_word, entry.key);
         medium.store(value_word, entry.value);
@@ -180,8 +183,16 @@ impl<'a> Cell<'a> {
         let word = self.commit_word(medium);
         let sum =
             word.sum() ^ self.sum(slot, entry) ^ self.sum(slot, Entry::plain(entry.key, value));
+        let either = word.with_either(sum);
+        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
+        if injects(Defect::SumsLate) {
+            medium.store(self.entry_words(slot)[1], value);
+        }
+        if injects(Defect::FormerSumLate) {
+            self.set_commit_word(medium, either);
+        }
         medium.store(&self.words[FORMER], word.sum());
-        self.set_commit_word(medium, word.with_either(sum));
+        self.set_commit_word(medium, either);
         medium.store(self.entry_words(slot)[1], value);
         let _ = medium.persist(self.words);
     }

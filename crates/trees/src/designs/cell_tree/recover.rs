@@ -18,7 +18,7 @@ use crate::key::{self, Key};
 use crate::leaf::slots;
 use crate::leaf_table::check_range;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
 use core::marker::PhantomData;
 use std::sync::Arc;
 
@@ -146,6 +146,7 @@ fn settle<K: Key, M: Medium>(
     high: Option<&K::Owned>,
 ) -> Result<Notes, Corrupt> {
     let medium = pool.medium();
+    let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
     let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::default());
     for index in 0..leaf.cells() {
         let cell = leaf.cell(index);
@@ -154,7 +155,7 @@ fn settle<K: Key, M: Medium>(
             let is_hidden = match high {
                 Some(high) => K::order_entry(pool, entry, K::borrow(high))?.is_ge(),
                 None => false,
-            };
+            } && !injects(Defect::RangeIgnored);
             if is_hidden && K::EXACT {
                 notes = notes.with_hidden(index, slot);
             } else if is_hidden {
@@ -163,7 +164,9 @@ fn settle<K: Key, M: Medium>(
         }
         words.push(word);
     }
-    set_overflow_bits::<K, M>(pool, leaf, &mut words)?;
+    if !injects(Defect::OverflowLost) {
+        set_overflow_bits::<K, M>(pool, leaf, &mut words)?;
+    }
     let mut is_changed = false;
     for (index, word) in words.into_iter().enumerate() {
         let cell = leaf.cell(index);

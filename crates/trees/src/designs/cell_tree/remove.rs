@@ -8,7 +8,7 @@ use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Key};
 use crate::leaf_table::{LeafTable, latch_leaf};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Removes `key` and returns its value. Unlinks the leaf if it has no entry left, unless it is
@@ -100,8 +100,11 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         if row.notes::<M>().count() != 0 {
             return Ok(false);
         }
-        self.clear_hidden(left, left_leaf);
+        if !(M::INJECTS_DEFECTS && medium.injects(Defect::HiddenKept)) {
+            self.clear_hidden(left, left_leaf);
+        }
         left_leaf.set_next(medium, self.leaf(row)?.next(medium));
+        let _ = medium.fence();
         self.inner.unlink::<K>(&self.pool, low, row.at)?;
         self.pool.retire(row.at, BYTES as u64, guard);
         key::retire::<K, M>(&self.pool, word, guard)?;

@@ -10,7 +10,7 @@ use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::LeafTable;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
 /// An entry that a split moves: its place in the left leaf, and its key's hash.
 type Moved = (Placed, u64);
@@ -87,6 +87,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         self.rows.add::<M>(at, BYTES, Notes::default().with_count(count));
         let _ = medium.fence();
         leaf.set_next(medium, at);
+        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
+        if new_goes_right || !injects(Defect::KeyWithLink) {
+            let _ = medium.fence();
+        }
         self.hide(row, leaf, &moved);
         let cell = leaf.choose(medium, row.notes::<M>(), self.candidates(new.hash));
         if !new_goes_right && let Some(cell) = cell {
@@ -159,7 +163,9 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let hide = |notes: Notes, (placed, _): &Moved| notes.with_hidden(placed.cell, placed.slot);
         let count = notes.count().saturating_sub(moved.len());
         row.set_notes::<M>(moved.iter().fold(notes.with_count(count), hide));
-        if !K::EXACT {
+        let medium = self.pool.medium();
+        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
+        if !K::EXACT && !injects(Defect::HiddenOutlivesRecord) {
             self.clear_hidden(row, leaf);
         }
     }
