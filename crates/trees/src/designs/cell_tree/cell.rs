@@ -136,14 +136,14 @@ impl<'a> Cell<'a> {
         self.set_commit_word(medium, self.without(medium, word, hidden));
     }
 
-    /// Returns the word without the entries of `slots_out`.
+    /// Returns the word without the entries of the slots `removed`.
     pub(super) fn without<M: Medium>(
         self,
         medium: &M,
         word: CommitWord,
-        slots_out: u64,
+        removed: u64,
     ) -> CommitWord {
-        slots(slots_out).fold(word, |word, slot| {
+        slots(removed).fold(word, |word, slot| {
             word.without_entry(slot, self.sum(slot, self.entry(medium, slot)))
         })
     }

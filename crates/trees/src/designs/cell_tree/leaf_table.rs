@@ -64,7 +64,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 }
 
-/// Returns the entries of a leaf with their keys, in key order, except for those that `notes` hides.
+/// Returns the entries of a leaf with their keys, in key order, except for those that `notes`
+/// hides.
 pub(super) fn sorted_entries<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,

@@ -2,8 +2,8 @@
 //!
 //! 1. Recovery settles one leaf after another. It flushes the cells that it changes, with one fence
 //!    for each leaf.
-//! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled leaf
-//!    changes when it is settled again. So a crash of a recovery needs nothing else.
+//! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled
+//!    leaf changes when it is settled again. So a crash of a recovery needs nothing else.
 
 use super::cell::NewCell;
 use super::leaf::{CellLeaf, unfindable};
@@ -41,8 +41,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         Self::build(pool, at, &[(separated, Notes::default())])
     }
 
-    /// Opens an index: walks the chain of leaves and builds leaf words and inner nodes, also after a
-    /// clean close. Takes time O(n). Writes nothing after a clean close; after a crash it settles
+    /// Opens an index: walks the chain of leaves and builds leaf words and inner nodes, also after
+    /// a clean close. Takes time O(n). Writes nothing after a clean close; after a crash it settles
     /// each leaf, see [`settle`].
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
@@ -90,8 +90,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
 }
 
 /// A function that gets a leaf of the chain, its low key and the key that ends its range.
-pub(super) type LeafVisitor<'v, K> = dyn FnMut(CellLeaf<'_>, &<K as Key>::Owned, Option<&<K as Key>::Owned>) -> Result<(), Corrupt>
-    + 'v;
+pub(super) type LeafVisitor<'v, O> =
+    dyn FnMut(CellLeaf<'_>, &O, Option<&O>) -> Result<(), Corrupt> + 'v;
 
 /// Calls `visit` with each leaf of the chain that begins at `first`, in key order. Low keys ascend
 /// along the chain, so the walk ends whatever the pool holds.
@@ -102,7 +102,7 @@ pub(super) fn walk<K: Key, M: Medium>(
     pool: &Pool<M>,
     first: PmPtr,
     bytes: usize,
-    visit: &mut LeafVisitor<'_, K>,
+    visit: &mut LeafVisitor<'_, K::Owned>,
 ) -> Result<(), Corrupt> {
     let medium = pool.medium();
     let mut leaf = CellLeaf::new(pool, first, bytes)?;
