@@ -45,13 +45,6 @@ defects! {
         "hidden entries lie in the range that a leaf takes over: removed pairs are back",
         "hidden entries",
     ),
-    /// A split leaves the moved entries of keys with records.
-    HiddenOutlivesRecord = own(
-        "cell-tree",
-        "hidden-outlives-record",
-        "a hidden entry names a record that was freed since, and used again",
-        "hidden entries",
-    ),
     /// A split does not flush the cells that the last use of the block has left.
     CellsKept = own(
         "cell-tree",

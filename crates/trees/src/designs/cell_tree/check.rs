@@ -64,7 +64,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         for placed in &entries {
             let found = K::with_entry(&self.pool, placed.entry, |key| {
                 let hash = K::hash(key);
-                leaf.find::<K, M>(&self.pool, self.candidates(hash), hash, key)
+                leaf.find::<K, M>(&self.pool, Self::candidates(hash), hash, key)
             })??;
             if found != Some(*placed) {
                 return Err(unfindable(leaf.at, placed.entry));

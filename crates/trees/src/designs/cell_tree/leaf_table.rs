@@ -33,7 +33,7 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
     #[inline(always)]
     fn find(&self, row: LeafRow<'_>, key: K::Ref<'_>) -> Result<Option<u64>, Corrupt> {
         let (leaf, hash) = (self.leaf(row)?, K::hash(key));
-        let candidates = self.candidates(hash);
+        let candidates = Self::candidates(hash);
         leaf.prefetch(self.pool.medium(), candidates);
         let found = leaf.find::<K, M>(&self.pool, candidates, hash, key)?;
         Ok(found.map(|found| found.entry.value))
@@ -59,7 +59,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     #[inline(always)]
     pub(super) fn prefetch_cells(&self, row: LeafRow<'_>, key: K::Ref<'_>) {
         if let Ok(leaf) = self.leaf(row) {
-            leaf.prefetch(self.pool.medium(), self.candidates(K::hash(key)));
+            leaf.prefetch(self.pool.medium(), Self::candidates(K::hash(key)));
         }
     }
 }

@@ -105,7 +105,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
 
     /// Returns the candidate cells of a key with this hash.
     #[inline(always)]
-    fn candidates(&self, hash: u64) -> Candidates {
+    fn candidates(hash: u64) -> Candidates {
         Candidates::of(hash, const { leaf::cells_of(BYTES) })
     }
 }

@@ -23,7 +23,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let hash = K::hash(key);
         let (row, held) = latch_leaf(self, key, |row| self.prefetch_cells(row, key))?;
         let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
-        let found = leaf.find::<K, M>(&self.pool, self.candidates(hash), hash, key)?;
+        let found = leaf.find::<K, M>(&self.pool, Self::candidates(hash), hash, key)?;
         let Some(found) = found else { return Ok(None) };
         leaf.cell(found.cell).remove(medium, found.slot, found.entry);
         let notes = row.notes::<M>();

@@ -92,7 +92,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             let _ = medium.fence();
         }
         self.hide(row, leaf, &moved);
-        let cell = leaf.choose(medium, row.notes::<M>(), self.candidates(new.hash));
+        let cell = leaf.choose(medium, row.notes::<M>(), Self::candidates(new.hash));
         if !new_goes_right && let Some(cell) = cell {
             self.insert_absent(row, leaf, cell, new, false);
             has_new = true;
@@ -119,7 +119,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let separator = if rank == kept { K::to_owned(new.key) } else { upper[0].0.clone() };
         let place = |(key, entry): &(K::Owned, Entry)| {
             let hash = K::hash(K::borrow(key));
-            let candidates = self.candidates(hash);
+            let candidates = Self::candidates(hash);
             let found = leaf.find::<K, M>(&self.pool, candidates, hash, K::borrow(key))?;
             found.map(|placed| (placed, hash)).ok_or_else(|| unfindable(leaf.at, *entry))
         };
@@ -137,10 +137,11 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) -> (Vec<NewCell>, bool) {
         let mut entries: Vec<_> =
             moved.iter().map(|(placed, hash)| (placed.entry, *hash)).collect();
-        let mut candidates: Vec<_> = moved.iter().map(|&(_, hash)| self.candidates(hash)).collect();
+        let mut candidates: Vec<_> =
+            moved.iter().map(|&(_, hash)| Self::candidates(hash)).collect();
         let mut places = None;
         if let Some(new) = new {
-            candidates.push(self.candidates(new.hash));
+            candidates.push(Self::candidates(new.hash));
             places = pack(&candidates, right.cells());
             if places.is_some() {
                 entries.push((new.entry, new.hash));
@@ -163,9 +164,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let hide = |notes: Notes, (placed, _): &Moved| notes.with_hidden(placed.cell, placed.slot);
         let count = notes.count().saturating_sub(moved.len());
         row.set_notes::<M>(moved.iter().fold(notes.with_count(count), hide));
-        let medium = self.pool.medium();
-        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
-        if !K::EXACT && !injects(Defect::HiddenOutlivesRecord) {
+        if !K::EXACT {
             self.clear_hidden(row, leaf);
         }
     }

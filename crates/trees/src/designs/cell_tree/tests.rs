@@ -36,10 +36,10 @@ fn an_operation_in_a_leaf_costs_one_line_and_one_fence() {
 #[test]
 fn an_insert_into_the_third_cell_costs_the_overflow_bit_once() {
     let index = counted::<SmallIndex<_>>();
-    let first = |key| index.candidates(u64::hash(key)).0[0];
+    let first = |key| SmallIndex::<Mapped>::candidates(u64::hash(key)).0[0];
     // Nine keys with the same first two cells fill both, and then the third one.
-    let wanted = index.candidates(u64::hash(0));
-    let mut keys = (0..).filter(|&key| index.candidates(u64::hash(key)) == wanted);
+    let wanted = SmallIndex::<Mapped>::candidates(u64::hash(0));
+    let mut keys = (0..).filter(|&key| SmallIndex::<Mapped>::candidates(u64::hash(key)) == wanted);
     for at in 0..9 {
         let key = keys.next().unwrap();
         let act = |index: &SmallIndex<_>| assert_eq!(index.insert(key, key).unwrap(), None);
@@ -126,9 +126,11 @@ fn pairs_survive_crashes_and_closes() {
 #[test]
 fn keys_that_share_all_their_cells_split_their_leaf() {
     let index = on_dram::<Index<Mapped>, u64>();
-    let wanted = index.candidates(u64::hash(1));
-    let keys: Vec<_> =
-        (1..).filter(|&key| index.candidates(u64::hash(key)) == wanted).take(100).collect();
+    let wanted = Index::<Mapped>::candidates(u64::hash(1));
+    let keys: Vec<_> = (1..)
+        .filter(|&key| Index::<Mapped>::candidates(u64::hash(key)) == wanted)
+        .take(100)
+        .collect();
     for &key in &keys {
         assert_eq!(index.insert(key, key).unwrap(), None);
     }
@@ -180,6 +182,35 @@ fn text_keys_leave_no_record_behind() {
     assert_eq!((stats.leaves, stats.keys), (1, 0));
     index.pool.reclaim();
     assert_eq!(index.pool.usage().blocks, stats.blocks + 1);
+}
+
+/// A split clears moved entries of keys with records: the record of one comes free with its remove,
+/// and a lower key can get its block.
+#[test]
+fn a_hidden_entry_names_no_record_that_came_free() {
+    let key = |number: u64| format!("key {number:03}").into_bytes();
+    for removed in 1..5 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.pool");
+        let options = FileOptions::default();
+        let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+        let index = TextIndex::create(Arc::new(pool), "t").unwrap();
+        let mut last = 100;
+        while index.check().unwrap().leaves == 1 {
+            last += 1;
+            index.insert(&key(last), last).unwrap();
+        }
+        // The greatest key went to the right leaf at once; those below it were moved.
+        index.remove(&key(last - removed)).unwrap();
+        index.pool.reclaim();
+        index.insert(&key(1), 1).unwrap();
+        drop(index);
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        assert_eq!(opened, Opened::Crashed);
+        let index = TextIndex::open(Arc::new(pool), "t", opened).unwrap();
+        assert_eq!(index.get(&key(1)).unwrap(), Some(1));
+        assert_eq!(index.check().unwrap().keys, last - 100);
+    }
 }
 
 /// An open verifies sums: an entry that changed without its commit word is damage.

@@ -30,7 +30,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) -> Result<Option<u64>, TreeError> {
         let _guard = self.pool.pin();
         let hash = K::hash(key);
-        let candidates = self.candidates(hash);
+        let candidates = Self::candidates(hash);
         loop {
             let (row, held) = latch_leaf(self, key, |row| self.prefetch_cells(row, key))?;
             let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
@@ -72,7 +72,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         new: &NewEntry<K::Ref<'_>>,
         is_stored: bool,
     ) {
-        let (medium, candidates) = (self.pool.medium(), self.candidates(new.hash));
+        let (medium, candidates) = (self.pool.medium(), Self::candidates(new.hash));
         if is_stored {
             let _ = medium.fence();
         }
