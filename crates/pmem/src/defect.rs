@@ -21,6 +21,8 @@ mod btree_native;
 #[macro_use]
 mod ccl_btree;
 #[macro_use]
+mod cell_tree;
+#[macro_use]
 mod fast_fair;
 #[macro_use]
 mod fptree;
@@ -48,8 +50,8 @@ use about::{known, own, own_threads, printed, public_code, threads};
 gather! {
     {} {}
     {
-        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree nv_tree all_pm btree_native
-        kv pool toys
+        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree nv_tree
+        all_pm btree_native kv pool toys
     }
 }
 

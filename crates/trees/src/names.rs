@@ -234,6 +234,11 @@ macro_rules! for_each_design {
                 $crate::designs::BTreeLs<256>,
                 $crate::designs::BTreeLs<1024>,
             ],
+            "cell-tree" => $crate::designs::CellTree<256>, [
+                $crate::designs::CellTree<1024>,
+                $crate::designs::CellTree<256>,
+                $crate::designs::CellTree<512>,
+            ],
             "bristlecone" => $crate::designs::Bristlecone, [
                 $crate::designs::Bristlecone,
             ],

@@ -79,6 +79,7 @@ conform! {
     nv_tree_r: "nv-tree-r",
     circ_tree: "circ-tree",
     btree_ls: "btree-ls",
+    cell_tree: "cell-tree",
     bristlecone: "bristlecone",
 }
 

@@ -1,0 +1,62 @@
+//! The defects of `cell-tree`.
+
+defects! {
+    cell_tree;
+
+    /// An insert stores the commit word before the entry.
+    CellCommitFirst = own(
+        "cell-tree",
+        "cell-commit-first",
+        "the commit word of a cell may persist before the entry that it makes valid",
+        "cells that commit themselves",
+    ),
+    /// An update stores the commit word before the former sum.
+    FormerSumLate = own(
+        "cell-tree",
+        "former-sum-late",
+        "a commit word that allows either sum may persist before the former sum",
+        "cells that commit themselves",
+    ),
+    /// An update stores the value before the sums.
+    SumsLate = own(
+        "cell-tree",
+        "sums-late",
+        "the value may persist before the sums: neither fits after a crash",
+        "cells that commit themselves",
+    ),
+    /// A split does not fence the link before the insert of a key that goes left.
+    KeyWithLink = own(
+        "cell-tree",
+        "key-with-link",
+        "the new key takes the slot of a moved entry and may persist before the link",
+        "hidden entries",
+    ),
+    /// An open takes a leaf as a whole, without the end of its range.
+    RangeIgnored = own(
+        "cell-tree",
+        "range-ignored",
+        "an open takes moved entries for entries of the left leaf",
+        "hidden entries",
+    ),
+    /// The unlink of a leaf leaves the hidden entries of its left neighbour.
+    HiddenKept = own(
+        "cell-tree",
+        "hidden-kept",
+        "hidden entries lie in the range that a leaf takes over: removed pairs are back",
+        "hidden entries",
+    ),
+    /// A split does not flush the cells that the last use of the block has left.
+    CellsKept = own(
+        "cell-tree",
+        "cells-kept",
+        "cells of the last use of a block, whose sums fit, are back in the new leaf",
+        "cells that commit themselves",
+    ),
+    /// Recovery does not set the overflow bits that a crash has lost.
+    OverflowLost = own(
+        "cell-tree",
+        "overflow-lost",
+        "an entry may persist without the overflow bit that leads lookups to it",
+        "overflow bits",
+    ),
+}

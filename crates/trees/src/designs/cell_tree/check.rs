@@ -1,0 +1,84 @@
+//! Checking an index.
+
+use super::CellTreeIndex;
+use super::leaf::{CellLeaf, unfindable};
+use super::leaf_table::sorted_entries;
+use super::recover::walk;
+use super::rows::Notes;
+use crate::index::{TreeError, TreeStats};
+use crate::inner::InnerNodes;
+use crate::key::Key;
+use crate::leaf_table::check_range;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
+    /// Checks that the chain of leaves, the leaf words and the inner nodes agree, that sums fit,
+    /// and that a lookup finds each entry. Returns the counts.
+    pub(super) fn collect_stats(&self) -> Result<TreeStats, TreeError> {
+        let mut stats = TreeStats {
+            height: self.inner.height() + 1,
+            inner_nodes: self.inner.node_count(),
+            dram_bytes: self.inner.dram_bytes() + self.rows.bytes(),
+            ..TreeStats::default()
+        };
+        let mut by_descent = Vec::new();
+        self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
+        let mut descents = by_descent.iter();
+        walk::<K, M>(&self.pool, self.first, BYTES, &mut |leaf, low, high| {
+            let word = leaf.low(self.pool.medium())?;
+            let is_same = descents.next().is_some_and(|separated| {
+                separated.leaf == leaf.at.offset()
+                    && separated.word == word
+                    && separated.prefix == K::prefix(K::borrow(low))
+            });
+            if !is_same {
+                return Err(disagreement(leaf.at, by_descent.len()));
+            }
+            let notes = self.rows.row(leaf.at, BYTES).notes::<M>();
+            let pairs = sorted_entries::<K, M>(&self.pool, leaf, notes)?;
+            check_range::<K>(leaf.at, &pairs, low, high)?;
+            self.check_leaf(leaf, notes, &mut stats)?;
+            stats.count_block(&self.pool, K::block(&self.pool, word)?)
+        })?;
+        if stats.leaves != by_descent.len() as u64 {
+            return Err(disagreement(self.first, by_descent.len()).into());
+        }
+        Ok(stats)
+    }
+
+    /// Checks one leaf and counts its entries and blocks.
+    fn check_leaf(
+        &self,
+        leaf: CellLeaf<'_>,
+        notes: Notes,
+        stats: &mut TreeStats,
+    ) -> Result<(), Corrupt> {
+        let medium = self.pool.medium();
+        for cell in 0..leaf.cells() {
+            leaf.cell(cell).settled(medium)?;
+        }
+        let entries: Vec<_> = leaf.entries(medium, notes).collect();
+        if notes.count() != entries.len() {
+            return Err(disagreement(leaf.at, entries.len()));
+        }
+        for placed in &entries {
+            let found = K::with_entry(&self.pool, placed.entry, |key| {
+                let hash = K::hash(key);
+                leaf.find::<K, M>(&self.pool, Self::candidates(hash), hash, key)
+            })??;
+            if found != Some(*placed) {
+                return Err(unfindable(leaf.at, placed.entry));
+            }
+            stats.count_entry::<K, M>(&self.pool, placed.entry)?;
+        }
+        stats.leaves += 1;
+        stats.keys += entries.len() as u64;
+        stats.count_block(&self.pool, Some((leaf.at, BYTES as u64)))
+    }
+}
+
+#[cold]
+fn disagreement(at: PmPtr, count: usize) -> Corrupt {
+    let what = "inner nodes, leaf words and chain disagree";
+    Corrupt { at: at.offset(), what, expected: count as u64, found: at.offset() }
+}

@@ -1,0 +1,216 @@
+//! The layout of a leaf: a header line and cells.
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | next | commit | offset of the right neighbour; 0 in the last leaf |
+//! | 1 | 8 | low | data | separator word of the low key; 0 in the first leaf |
+//! | 2 | 8 | check | data | checksum of offset and low |
+//! | 3 | 40 | | | zero |
+//! | 8 | 64 n | n cells | | see [`Cell`] |
+//!
+//! 1. The words behind `next` never change.
+//! 2. The leaf covers the keys from its low key up to that of the right neighbour. It may hold
+//!    entries beyond: hidden entries, which a split has moved. No lookup in this leaf asks for
+//!    their keys. They leave when their cell is written next, or before the range grows.
+//! 3. Lookups and changes of entries do not read the header.
+
+use super::cell::{Cell, NewCell};
+use super::place::Candidates;
+use super::rows::{CELLS_MAX, Notes};
+use super::word::{CommitWord, tag_of};
+use crate::key::{Entry, Key};
+use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
+
+const NEXT: usize = 0;
+const LOW: usize = 1;
+const CHECK: usize = 2;
+const HEADER_WORDS: usize = 3;
+
+/// Returns the number of cells of a leaf of `bytes` bytes.
+pub(super) const fn cells_of(bytes: usize) -> usize {
+    let cells = bytes / LINE_BYTES - 1;
+    assert!(cells >= 3 && cells <= CELLS_MAX && bytes.is_power_of_two());
+    cells
+}
+
+/// The place of an entry in its leaf, and the entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) cell: usize,
+    pub(super) slot: usize,
+    pub(super) entry: Entry,
+}
+
+/// Returns the checksum of a header at `at` with the low key `low`.
+fn check_of(at: PmPtr, low: u64) -> u64 {
+    mix(mix(low) ^ at.offset())
+}
+
+/// Returns a number that depends on all bits of `word`.
+fn mix(word: u64) -> u64 {
+    let mixed = (word ^ word >> 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed ^ mixed >> 32
+}
+
+/// A view of a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CellLeaf<'a> {
+    pub(super) at: PmPtr,
+    words: &'a [PmWord],
+}
+
+impl<'a> CellLeaf<'a> {
+    /// Returns the view of the leaf at `at`, of `bytes` bytes.
+    #[inline(always)]
+    pub(super) fn new<M: Medium>(
+        pool: &'a Pool<M>,
+        at: PmPtr,
+        bytes: usize,
+    ) -> Result<Self, Corrupt> {
+        Ok(Self { at, words: pool.block(at, bytes / 8)? })
+    }
+
+    /// Returns the number of cells.
+    #[inline(always)]
+    pub(super) fn cells(self) -> usize {
+        self.words.len() / LINE_WORDS - 1
+    }
+
+    /// Returns the cell with the number `index`.
+    #[inline(always)]
+    pub(super) fn cell(self, index: usize) -> Cell<'a> {
+        let word = (1 + index) * LINE_WORDS;
+        Cell::new(self.at.offset() + 8 * word as u64, &self.words[word..])
+    }
+
+    /// Returns the offset of the right neighbour; null in the last leaf.
+    pub(super) fn next<M: Medium>(self, medium: &M) -> PmPtr {
+        PmPtr::new(medium.load(&self.words[NEXT]))
+    }
+
+    /// Returns the separator word of the low key.
+    ///
+    /// # Errors
+    /// The checksum of the header does not fit.
+    pub(super) fn low<M: Medium>(self, medium: &M) -> Result<u64, Corrupt> {
+        let [low, found] = [LOW, CHECK].map(|at| medium.load(&self.words[at]));
+        let expected = check_of(self.at, low);
+        if found != expected {
+            let what = "checksum of the header of a leaf";
+            return Err(Corrupt { at: self.at.offset(), what, expected, found });
+        }
+        Ok(low)
+    }
+
+    /// Prefetches the first two candidates of a key.
+    #[inline(always)]
+    pub(super) fn prefetch<M: Medium>(self, medium: &M, candidates: Candidates) {
+        for &cell in &candidates.0[..2] {
+            medium.prefetch(self.cell(cell).words);
+        }
+    }
+
+    /// Prefetches all lines.
+    pub(super) fn prefetch_all<M: Medium>(self, medium: &M) {
+        medium.prefetch(self.words);
+    }
+
+    /// Returns the place and the entry of `key`, which has this hash. A writer may run at the same
+    /// time; the caller validates.
+    #[inline(always)]
+    pub(super) fn find<K: Key, M: Medium>(
+        self,
+        pool: &Pool<M>,
+        candidates: Candidates,
+        hash: u64,
+        key: K::Ref<'_>,
+    ) -> Result<Option<Placed>, Corrupt> {
+        let find_in = |cell: usize, word| {
+            let found = self.cell(cell).find::<K, M>(pool, word, tag_of(hash), key)?;
+            Ok(found.map(|(slot, entry)| Placed { cell, slot, entry }))
+        };
+        let commit_word = |cell: usize| self.cell(cell).commit_word(pool.medium());
+        let [first, second, third, fourth] = candidates.0;
+        let (first_word, second_word) = (commit_word(first), commit_word(second));
+        if let Some(found) = find_in(first, first_word)? {
+            return Ok(Some(found));
+        }
+        if let Some(found) = find_in(second, second_word)? {
+            return Ok(Some(found));
+        }
+        if !first_word.overflows() {
+            return Ok(None);
+        }
+        match find_in(third, commit_word(third))? {
+            Some(found) => Ok(Some(found)),
+            None => find_in(fourth, commit_word(fourth)),
+        }
+    }
+
+    /// Returns the entries with their places, cell by cell, except for those that `notes` hides. A
+    /// writer may run at the same time.
+    pub(super) fn entries<M: Medium>(
+        self,
+        medium: &M,
+        notes: Notes,
+    ) -> impl Iterator<Item = Placed> {
+        let in_cell = move |cell| {
+            let placed = move |(slot, entry)| Placed { cell, slot, entry };
+            self.cell(cell).entries(medium).map(placed)
+        };
+        (0..self.cells()).flat_map(in_cell).filter(move |placed| !notes.hides(placed))
+    }
+
+    /// Sets the right neighbour. Durable after the next fence.
+    ///
+    /// ```text
+    /// C next          8 B
+    /// F header
+    /// ```
+    pub(super) fn set_next<M: Medium>(self, medium: &M, next: PmPtr) {
+        medium.store(&self.words[NEXT], next.offset());
+        medium.flush(&self.words[..HEADER_WORDS]);
+    }
+
+    /// Writes a new leaf: its header and its cells. Durable after the next fence. A cell without
+    /// entries is written only if the block's last use has left something there.
+    ///
+    /// ```text
+    /// N header, cells with entries
+    /// W commit word = 0, F cell        in each other cell whose commit word is not 0
+    /// ```
+    pub(super) fn format<M: Medium>(self, medium: &M, low: u64, next: PmPtr, cells: &[NewCell]) {
+        let mut header = [0; LINE_WORDS];
+        (header[NEXT], header[LOW], header[CHECK]) = (next.offset(), low, check_of(self.at, low));
+        medium.fill(&self.words[..LINE_WORDS], &bytes_of(header));
+        for (index, new) in cells.iter().enumerate() {
+            let cell = self.cell(index);
+            if new.word != CommitWord::default() {
+                medium.fill(cell.words, &bytes_of(new.words()));
+            } else if cell.commit_word(medium) != new.word {
+                cell.set_commit_word(medium, new.word);
+                if !(M::INJECTS_DEFECTS && medium.injects(Defect::CellsKept)) {
+                    cell.flush(medium);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the bytes of a line.
+fn bytes_of(words: [u64; LINE_WORDS]) -> [u8; LINE_BYTES] {
+    let mut bytes = [0; LINE_BYTES];
+    for (target, word) in bytes.chunks_exact_mut(8).zip(words) {
+        target.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// Returns the error for an entry that a lookup of its key does not find.
+#[cold]
+pub(super) fn unfindable(at: PmPtr, entry: Entry) -> Corrupt {
+    let what = "entry that a lookup does not find";
+    Corrupt { at: at.offset(), what, expected: 0, found: entry.key }
+}

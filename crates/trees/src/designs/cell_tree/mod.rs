@@ -1,0 +1,160 @@
+//! `cell-tree`: leaves of cells that commit themselves, addressed by hash; inner nodes and leaf
+//! words in DRAM.
+//!
+//! See `docs/designs/cell-tree.md` for the persist orders and the reasons.
+//!
+//! 1. Leaves form a list in key order. The root of the index is the first leaf, which stays. The
+//!    list is the whole persistent state; each open rebuilds leaf words and inner nodes from it.
+//! 2. A leaf and its notes change only under its latch, which is released after the last fence. So
+//!    no crash can undo a result that a reader validated.
+//! 3. A split leaves the moved entries where they are, hidden by the low key of the right leaf. The
+//!    leaf words tell which they are. So a split writes none of the left leaf's cells.
+//! 4. A thread latches leaves from left to right, and inner nodes after leaves. So no deadlock is
+//!    possible.
+//! 5. Every operation pins an epoch. A block that a reader may still read is retired, not released.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `word`, `cell`, `leaf` | the bytes of commit word, cell and leaf, and their persist orders |
+//! | `place` | the candidate cells of a key; packing a new leaf |
+//! | `rows` | the leaf words |
+//! | `leaf_table` | the read side of a leaf |
+//! | `write`, `split`, `remove` | write operations; splits; unlinking an empty leaf |
+//! | `recover`, `check` | creating, opening, recovering, closing; checking |
+
+mod cell;
+mod check;
+mod leaf;
+mod leaf_table;
+mod place;
+mod recover;
+mod remove;
+mod rows;
+mod split;
+#[cfg(test)]
+mod tests;
+mod word;
+mod write;
+
+use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
+use crate::inner::Inner;
+use crate::key::Key;
+use crate::leaf_table::{get, multi_get, scan};
+use crate::spec::{Budget, Cost, EMPTY_LEAVES, SELECTIVE, Spec};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Bound, ControlFlow};
+use leaf::CellLeaf;
+use place::Candidates;
+use rows::{LeafRow, LeafRows};
+use std::sync::Arc;
+
+/// The cell tree with leaves of `BYTES` bytes.
+#[derive(Debug)]
+pub struct CellTree<const BYTES: usize>;
+
+impl<const BYTES: usize> Design for CellTree<BYTES> {
+    const SPEC: Spec = Spec {
+        name: "cell-tree",
+        source: "this project",
+        persistent: true,
+        node_bytes: BYTES,
+        budget: Budget {
+            insert: Cost::new(2, 1),
+            update: Cost::new(1, 1),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: true,
+        features: &[
+            SELECTIVE,
+            "fingerprints",
+            EMPTY_LEAVES,
+            "checksums",
+            "optimistic-latches",
+            "multi-get",
+        ],
+    };
+    type Index<M: Medium, K: Key> = CellTreeIndex<M, K, BYTES>;
+}
+
+/// A cell tree in a pool.
+pub struct CellTreeIndex<M: Medium, K: Key, const BYTES: usize> {
+    pool: Arc<Pool<M>>,
+    /// The first leaf.
+    first: PmPtr,
+    /// The inner nodes, which lead to offsets of leaves.
+    inner: Inner<M>,
+    rows: LeafRows,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<M: Medium, K: Key, const BYTES: usize> fmt::Debug for CellTreeIndex<M, K, BYTES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CellTreeIndex").field("first", &self.first).finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
+    /// Returns the leaf of `row`.
+    #[inline(always)]
+    fn leaf(&self, row: LeafRow<'_>) -> Result<CellLeaf<'_>, Corrupt> {
+        CellLeaf::new(&self.pool, row.at, BYTES)
+    }
+
+    /// Returns the candidate cells of a key with this hash.
+    #[inline(always)]
+    fn candidates(hash: u64) -> Candidates {
+        Candidates::of(hash, const { leaf::cells_of(BYTES) })
+    }
+}
+
+impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for CellTreeIndex<M, K, BYTES> {
+    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        Self::create_at(pool, root)
+    }
+    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
+        Self::open_at(pool, root, opened)
+    }
+    fn pool(&self) -> &Arc<Pool<M>> {
+        &self.pool
+    }
+    #[inline]
+    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        get(self, key)
+    }
+    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        multi_get(self, keys, values)
+    }
+    #[inline]
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, value, WriteMode::Insert)
+    }
+    #[inline]
+    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, value, WriteMode::Update)
+    }
+    #[inline]
+    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, value, WriteMode::Upsert)
+    }
+    #[inline]
+    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.remove_key(key)
+    }
+    fn scan(
+        &self,
+        bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        order: Order,
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        scan(self, bounds, order, visit)
+    }
+    fn check(&self) -> Result<TreeStats, TreeError> {
+        self.collect_stats()
+    }
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
+        Ok(self.pool)
+    }
+}

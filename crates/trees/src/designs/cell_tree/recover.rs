@@ -1,0 +1,209 @@
+//! Creating, opening, recovering and closing an index.
+//!
+//! 1. Recovery settles one leaf after another. It flushes the cells that it changes, with one fence
+//!    for each leaf.
+//! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled
+//!    leaf changes when it is settled again. So a crash of a recovery needs nothing else.
+
+use super::cell::NewCell;
+use super::leaf::{CellLeaf, unfindable};
+use super::leaf_table::{high_of, sorted_entries};
+use super::place::Candidates;
+use super::rows::{LeafRows, Notes};
+use super::word::CommitWord;
+use super::{CellTree, CellTreeIndex};
+use crate::index::{Design, TreeError, find_root};
+use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
+use crate::key::{self, Key};
+use crate::leaf::slots;
+use crate::leaf_table::check_range;
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
+use core::marker::PhantomData;
+use std::sync::Arc;
+
+impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
+    const KIND: u64 = CellTree::<BYTES>::SPEC.kind::<K>();
+
+    /// Creates an empty index. Durable on return.
+    ///
+    /// ```text
+    /// N first leaf |          crash before C: it is unreachable and free
+    /// C root table entry      -> durable
+    /// ```
+    pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        let at = pool.reserve(BYTES as u64)?;
+        let leaf = CellLeaf::new(&pool, at, BYTES)?;
+        let cells = vec![NewCell::default(); leaf.cells()];
+        leaf.format(pool.medium(), 0, PmPtr::new(0), &cells);
+        pool.create_root(root, Self::KIND, at).inspect_err(|_| pool.release(at, BYTES as u64))?;
+        let separated = SeparatedLeaf { prefix: 0, word: 0, leaf: at.offset() };
+        Self::build(pool, at, &[(separated, Notes::default())])
+    }
+
+    /// Opens an index: walks the chain of leaves and builds leaf words and inner nodes, also after
+    /// a clean close. Takes time O(n). Writes nothing after a clean close; after a crash it settles
+    /// each leaf, see [`settle`].
+    pub(super) fn open_at(
+        pool: Arc<Pool<M>>,
+        root: &str,
+        opened: Opened,
+    ) -> Result<Self, TreeError> {
+        let first = find_root(&pool, root, Self::KIND)?;
+        let crashed = opened == Opened::Crashed;
+        let mut found = Vec::new();
+        walk::<K, M>(&pool, first, BYTES, &mut |leaf, low, high| {
+            let notes = settle::<K, M>(&pool, leaf, high)?;
+            let pairs = sorted_entries::<K, M>(&pool, leaf, notes)?;
+            check_range::<K>(leaf.at, &pairs, low, high)?;
+            let word = leaf.low(pool.medium())?;
+            if crashed {
+                pool.mark(leaf.at, BYTES as u64)?;
+                key::mark::<K, M>(&pool, word)?;
+                pairs.iter().try_for_each(|(_, entry)| key::mark_entry::<K, M>(&pool, *entry))?;
+            }
+            let prefix = K::prefix(K::borrow(low));
+            let separated = SeparatedLeaf { prefix, word, leaf: leaf.at.offset() };
+            found.push((separated, notes.with_count(pairs.len())));
+            Ok(())
+        })?;
+        if crashed {
+            pool.finish_recovery();
+        }
+        Self::build(pool, first, &found)
+    }
+
+    /// Builds leaf words and inner nodes over the leaves `found`.
+    fn build(
+        pool: Arc<Pool<M>>,
+        first: PmPtr,
+        found: &[(SeparatedLeaf, Notes)],
+    ) -> Result<Self, TreeError> {
+        let rows = LeafRows::new()?;
+        for (leaf, notes) in found {
+            rows.add::<M>(PmPtr::new(leaf.leaf), BYTES, *notes);
+        }
+        let separated: Vec<_> = found.iter().map(|(leaf, _)| *leaf).collect();
+        let inner = Inner::build(&separated, K::EXACT)?;
+        Ok(Self { pool, first, inner, rows, key: PhantomData })
+    }
+}
+
+/// A function that gets a leaf of the chain, its low key and the key that ends its range.
+pub(super) type LeafVisitor<'v, O> =
+    dyn FnMut(CellLeaf<'_>, &O, Option<&O>) -> Result<(), Corrupt> + 'v;
+
+/// Calls `visit` with each leaf of the chain that begins at `first`, in key order. Low keys ascend
+/// along the chain, so the walk ends whatever the pool holds.
+///
+/// # Errors
+/// The chain or a header is damaged; or an error of `visit`.
+pub(super) fn walk<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    first: PmPtr,
+    bytes: usize,
+    visit: &mut LeafVisitor<'_, K::Owned>,
+) -> Result<(), Corrupt> {
+    let medium = pool.medium();
+    let mut leaf = CellLeaf::new(pool, first, bytes)?;
+    let found = leaf.low(medium)?;
+    if found != 0 {
+        let what = "separator word of the first leaf";
+        return Err(Corrupt { at: first.offset(), what, expected: 0, found });
+    }
+    let mut low = K::least();
+    loop {
+        let next = high_of::<K, M>(pool, leaf, bytes)?;
+        let high = next.as_ref().map(|(_, high)| high);
+        if high.is_some_and(|high| *high <= low) {
+            let (what, found) = ("right neighbour whose low key is not greater", leaf.low(medium)?);
+            return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found });
+        }
+        if let Some((next, _)) = &next {
+            next.prefetch_all(medium);
+        }
+        visit(leaf, &low, high)?;
+        let Some((next, high)) = next else { return Ok(()) };
+        (leaf, low) = (next, high);
+    }
+}
+
+/// Makes a leaf of a crash image complete: each cell has a sum that fits, and each overflow bit is
+/// set that a lookup needs. Durable on return. Returns notes of the hidden entries; those of keys
+/// with records are removed, because their records may come free.
+///
+/// ```text
+/// W commit word            with the former sum, if a crash has interrupted an update; with the
+///                          overflow bit; without hidden entries, if keys have records
+/// F changed cells |        budget: changed cells, 1 fence
+/// ```
+///
+/// # Errors
+/// A cell is damaged, or a lookup would not find one of its entries.
+fn settle<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    high: Option<&K::Owned>,
+) -> Result<Notes, Corrupt> {
+    let medium = pool.medium();
+    let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
+    let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::default());
+    for index in 0..leaf.cells() {
+        let cell = leaf.cell(index);
+        let mut word = cell.settled(medium)?;
+        for (slot, entry) in cell.entries(medium) {
+            let is_hidden = match high {
+                Some(high) => K::order_entry(pool, entry, K::borrow(high))?.is_ge(),
+                None => false,
+            } && !injects(Defect::RangeIgnored);
+            if is_hidden && K::EXACT {
+                notes = notes.with_hidden(index, slot);
+            } else if is_hidden {
+                word = cell.without(medium, word, 1 << slot);
+            }
+        }
+        words.push(word);
+    }
+    if !injects(Defect::OverflowLost) {
+        set_overflow_bits::<K, M>(pool, leaf, &mut words)?;
+    }
+    let mut is_changed = false;
+    for (index, word) in words.into_iter().enumerate() {
+        let cell = leaf.cell(index);
+        if cell.commit_word(medium) != word {
+            cell.set_commit_word(medium, word);
+            cell.flush(medium);
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        let _ = medium.fence();
+    }
+    Ok(notes)
+}
+
+/// Sets the overflow bits that lookups of the entries need, in the commit words of a leaf.
+///
+/// # Errors
+/// An entry is in a cell that is no candidate of its key.
+fn set_overflow_bits<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    words: &mut [CommitWord],
+) -> Result<(), Corrupt> {
+    for index in 0..words.len() {
+        for slot in slots(words[index].valid()) {
+            let entry = leaf.cell(index).entry(pool.medium(), slot);
+            let hash = K::with_entry(pool, entry, K::hash)?;
+            let candidates = Candidates::of(hash, words.len());
+            if !words[index].has_tag(slot, hash) || !candidates.0.contains(&index) {
+                return Err(unfindable(leaf.at, entry));
+            }
+            if !candidates.is_near(index) {
+                let first = candidates.0[0];
+                words[first] = words[first].with_overflow();
+            }
+        }
+    }
+    Ok(())
+}

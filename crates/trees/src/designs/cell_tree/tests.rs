@@ -1,0 +1,228 @@
+use super::*;
+use crate::leaf_table::testing::{cost, counted, pairs, random};
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::{Count, FileOptions};
+use std::collections::BTreeMap;
+
+type Index<M> = CellTreeIndex<M, u64, 1024>;
+type SmallIndex<M> = CellTreeIndex<M, u64, 256>;
+type TextIndex = CellTreeIndex<Mapped, crate::Text, 256>;
+
+fn on_dram<I: PmIndex<Mapped, K>, K: Key>() -> I {
+    let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+    I::create(Arc::new(pool), "t").unwrap()
+}
+
+#[test]
+fn an_operation_in_a_leaf_costs_one_line_and_one_fence() {
+    let index = counted::<Index<_>>();
+    for key in 0..20 {
+        let act = |index: &Index<_>| assert_eq!(index.insert(key, key).unwrap(), None);
+        assert_eq!(cost(&index, act), (1, 1), "insert of {key}");
+    }
+    let keys = [0, 7, 19];
+    for key in keys {
+        let act = |index: &Index<_>| assert_eq!(index.update(key, 7).unwrap(), Some(key));
+        assert_eq!(cost(&index, act), (1, 1), "update of {key}");
+        let act = |index: &Index<_>| assert_eq!(index.remove(key).unwrap(), Some(7));
+        assert_eq!(cost(&index, act), (1, 1), "remove of {key}");
+    }
+    assert_eq!(index.check().unwrap().keys, 17);
+    for key in keys {
+        assert_eq!((index.get(key).unwrap(), index.get(key + 20).unwrap()), (None, None));
+    }
+}
+
+#[test]
+fn an_insert_into_the_third_cell_costs_the_overflow_bit_once() {
+    let index = counted::<SmallIndex<_>>();
+    let first = |key| SmallIndex::<Mapped>::candidates(u64::hash(key)).0[0];
+    // Nine keys with the same first two cells fill both, and then the third one.
+    let wanted = SmallIndex::<Mapped>::candidates(u64::hash(0));
+    let mut keys = (0..).filter(|&key| SmallIndex::<Mapped>::candidates(u64::hash(key)) == wanted);
+    for at in 0..9 {
+        let key = keys.next().unwrap();
+        let act = |index: &SmallIndex<_>| assert_eq!(index.insert(key, key).unwrap(), None);
+        let lines = if at == 6 { 2 } else { 1 };
+        assert_eq!(cost(&index, act), (lines, 1), "insert number {at}");
+        assert_eq!((index.get(key).unwrap(), first(key)), (Some(key), wanted.0[0]));
+    }
+    let stats = index.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves), (9, 1));
+    assert_eq!(index.get(keys.next().unwrap()).unwrap(), None);
+}
+
+/// Random inserts into leaves of 1 KiB.
+#[test]
+fn random_inserts_with_splits_average_what_the_page_says() {
+    let index = counted::<Index<_>>();
+    let (mut state, count) = (7, 100_000);
+    let (lines, fences) = cost(&index, |index| {
+        for step in 0..count {
+            index.insert(random(&mut state) << 20 | step, step).unwrap();
+        }
+    });
+    let [lines, fences] = [lines, fences].map(|sum| sum as f64 / count as f64);
+    let keys_per_leaf = count as f64 / index.check().unwrap().leaves as f64;
+    eprintln!("{lines} lines, {fences} fences, {keys_per_leaf} keys a leaf");
+    assert!(lines <= 1.45 && fences <= 1.06, "{lines} lines, {fences} fences");
+    assert!(keys_per_leaf >= 26.0, "{keys_per_leaf}");
+}
+
+fn run_session<I: PmIndex<Mapped, u64>>(
+    index: &I,
+    model: &mut BTreeMap<u64, u64>,
+    state: &mut u64,
+    keys: u64,
+) {
+    for step in 0..4000 {
+        let key = random(state) % keys;
+        match random(state) % 6 {
+            0..3 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step)),
+            3 => {
+                let old = model.get(&key).copied();
+                assert_eq!(index.update(key, step).unwrap(), old);
+                old.map(|_| model.insert(key, step));
+            }
+            _ => assert_eq!(index.remove(key).unwrap(), model.remove(&key)),
+        }
+        assert_eq!(index.get(key).unwrap(), model.get(&key).copied());
+    }
+    assert_eq!(index.check().unwrap().keys, model.len() as u64);
+}
+
+fn survives_crashes_and_closes<I: PmIndex<Mapped, u64>>() {
+    let dir = tempfile::tempdir().unwrap();
+    for keys in [20, 3000] {
+        let path = dir.path().join(format!("{keys}.pool"));
+        let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+        let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+        let mut index = I::create(Arc::new(pool), "t").unwrap();
+        let (mut model, mut state) = (BTreeMap::new(), keys);
+        for session in 0..6 {
+            run_session(&index, &mut model, &mut state, keys);
+            if session % 2 == 0 {
+                drop(index);
+            } else {
+                Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
+            }
+            let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+            assert_eq!(opened == Opened::Clean, session % 2 == 1);
+            index = I::open(Arc::new(pool), "t", opened).unwrap();
+            let stats = index.check().unwrap();
+            // The pool itself has one block.
+            assert_eq!(index.pool().usage().blocks, stats.blocks + 1, "session {session}");
+            assert!(pairs(&index) == model, "session {session}");
+        }
+    }
+}
+
+#[test]
+fn pairs_survive_crashes_and_closes() {
+    survives_crashes_and_closes::<Index<Mapped>>();
+    survives_crashes_and_closes::<SmallIndex<Mapped>>();
+}
+
+#[test]
+fn keys_that_share_all_their_cells_split_their_leaf() {
+    let index = on_dram::<Index<Mapped>, u64>();
+    let wanted = Index::<Mapped>::candidates(u64::hash(1));
+    let keys: Vec<_> = (1..)
+        .filter(|&key| Index::<Mapped>::candidates(u64::hash(key)) == wanted)
+        .take(100)
+        .collect();
+    for &key in &keys {
+        assert_eq!(index.insert(key, key).unwrap(), None);
+    }
+    assert!(keys.iter().all(|&key| index.get(key).unwrap() == Some(key)));
+    assert_eq!(index.check().unwrap().keys, 100);
+}
+
+#[test]
+fn moved_entries_stay_hidden_until_their_cell_is_written() {
+    let index = counted::<Index<_>>();
+    let mut keys = 0;
+    while index.check().unwrap().leaves == 1 {
+        index.insert(keys, keys).unwrap();
+        keys += 1;
+    }
+    let first = index.rows.row(index.first, 1024);
+    let leaf = index.leaf(first).unwrap();
+    let (medium, notes) = (index.pool.medium(), first.notes::<Count<Mapped>>());
+    let all = leaf.entries(medium, rows::Notes::default()).count();
+    assert!(!notes.has_none_hidden() && all > notes.count(), "{all} entries in the cells");
+    // An insert that takes the place of hidden entries costs what any other does.
+    index.remove(0).unwrap();
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(0, 5).unwrap(), None)), (1, 1));
+    // When the right leaf goes, its range comes back, and the hidden entries must not.
+    for key in (1..keys).rev() {
+        assert_eq!(index.remove(key).unwrap(), Some(key));
+    }
+    let notes = first.notes::<Count<Mapped>>();
+    assert!(notes.has_none_hidden() && notes.count() == 1);
+    assert_eq!(pairs(&index), BTreeMap::from([(0, 5)]));
+    assert_eq!(index.check().unwrap().leaves, 1);
+}
+
+#[test]
+fn text_keys_leave_no_record_behind() {
+    let index = on_dram::<TextIndex, crate::Text>();
+    let key = |number: u64| format!("key {:03}", number * 37 % 200).into_bytes();
+    for number in 0..200 {
+        assert_eq!(index.insert(&key(number), number).unwrap(), None);
+        assert_eq!(index.insert(&key(number), 7).unwrap(), Some(number));
+    }
+    assert!(index.check().unwrap().leaves > 20);
+    for number in 0..200 {
+        assert_eq!(index.update(&key(number), number + 1).unwrap(), Some(number));
+        assert_eq!(index.get(&key(number)).unwrap(), Some(number + 1));
+        assert_eq!(index.remove(&key(number)).unwrap(), Some(number + 1));
+    }
+    let stats = index.check().unwrap();
+    assert_eq!((stats.leaves, stats.keys), (1, 0));
+    index.pool.reclaim();
+    assert_eq!(index.pool.usage().blocks, stats.blocks + 1);
+}
+
+/// A split clears moved entries of keys with records: the record of one comes free with its remove,
+/// and a lower key can get its block.
+#[test]
+fn a_hidden_entry_names_no_record_that_came_free() {
+    let key = |number: u64| format!("key {number:03}").into_bytes();
+    for removed in 1..5 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.pool");
+        let options = FileOptions::default();
+        let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+        let index = TextIndex::create(Arc::new(pool), "t").unwrap();
+        let mut last = 100;
+        while index.check().unwrap().leaves == 1 {
+            last += 1;
+            index.insert(&key(last), last).unwrap();
+        }
+        // The greatest key went to the right leaf at once; those below it were moved.
+        index.remove(&key(last - removed)).unwrap();
+        index.pool.reclaim();
+        index.insert(&key(1), 1).unwrap();
+        drop(index);
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        assert_eq!(opened, Opened::Crashed);
+        let index = TextIndex::open(Arc::new(pool), "t", opened).unwrap();
+        assert_eq!(index.get(&key(1)).unwrap(), Some(1));
+        assert_eq!(index.check().unwrap().keys, last - 100);
+    }
+}
+
+/// An open verifies sums: an entry that changed without its commit word is damage.
+#[test]
+fn a_changed_entry_does_not_pass_for_another() {
+    let index = on_dram::<Index<Mapped>, u64>();
+    index.insert(1, 10).unwrap();
+    let pool = Arc::clone(&index.pool);
+    let words = pool.words(index.first, 128).unwrap();
+    let value = words.iter().find(|word| pool.medium().load(word) == 10).unwrap();
+    assert_eq!(index.check().unwrap().keys, 1);
+    pool.medium().store(value, 11);
+    assert!(matches!(index.check(), Err(TreeError::Pool(_))));
+    assert!(Index::<Mapped>::open(pool, "t", Opened::Clean).is_err());
+}

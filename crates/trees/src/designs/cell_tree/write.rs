@@ -1,0 +1,91 @@
+//! Insert, update and upsert.
+
+use super::CellTreeIndex;
+use super::leaf::CellLeaf;
+use super::rows::LeafRow;
+use crate::index::{TreeError, WriteMode};
+use crate::key::{Entry, Key};
+use crate::leaf_table::{Operation, key_word, latch_leaf};
+use bristlecone_pmem::Medium;
+use bristlecone_pmem::sync::{Exclusive, OnDram};
+
+/// A row and the guard of its latch.
+pub(super) type Latched<'a, M> = (LeafRow<'a>, Exclusive<OnDram<'a, M>>);
+
+/// An entry for an absent key, before it is in a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewEntry<K> {
+    pub(super) key: K,
+    pub(super) hash: u64,
+    pub(super) entry: Entry,
+}
+
+impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
+    #[inline]
+    pub(super) fn write(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+        mode: WriteMode,
+    ) -> Result<Option<u64>, TreeError> {
+        let _guard = self.pool.pin();
+        let hash = K::hash(key);
+        let candidates = Self::candidates(hash);
+        loop {
+            let (row, held) = latch_leaf(self, key, |row| self.prefetch_cells(row, key))?;
+            let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
+            let found = leaf.find::<K, M>(&self.pool, candidates, hash, key)?;
+            let old = found.map(|found| found.entry.value);
+            let Some(value) = Operation::Write(mode, value).value(old) else { return Ok(old) };
+            if let Some(found) = found {
+                leaf.cell(found.cell).update(medium, found.slot, found.entry, value);
+                return Ok(old);
+            }
+            let (word, is_stored) = key_word(self, key, value, None)?;
+            let new = NewEntry { key, hash, entry: Entry::plain(word, value) };
+            if let Some(cell) = leaf.choose(medium, row.notes::<M>(), candidates) {
+                self.insert_absent(row, leaf, cell, &new, is_stored);
+                return Ok(None);
+            }
+            if self.split((row, held), &new)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Inserts an absent key into `cell` of its latched leaf, which has a free slot. Durable on
+    /// return. `is_stored` tells whether the key has a new record that no fence has followed.
+    ///
+    /// ```text
+    /// |                                  if the key has a new record
+    /// W overflow bit, F first cell       if `cell` is a third or fourth candidate and the bit is
+    ///                                    clear: before the entry shows
+    /// W commit word                      without hidden entries, if the cell has some
+    /// A cell insert |      -> durable    budget: 1 line, or 2 with the overflow bit; 1 fence
+    /// ```
+    #[inline(always)]
+    pub(super) fn insert_absent(
+        &self,
+        row: LeafRow<'_>,
+        leaf: CellLeaf<'_>,
+        cell: usize,
+        new: &NewEntry<K::Ref<'_>>,
+        is_stored: bool,
+    ) {
+        let (medium, candidates) = (self.pool.medium(), Self::candidates(new.hash));
+        if is_stored {
+            let _ = medium.fence();
+        }
+        let first = leaf.cell(candidates.0[0]);
+        if !candidates.is_near(cell) && !first.commit_word(medium).overflows() {
+            first.set_overflow(medium);
+        }
+        let notes = row.notes::<M>();
+        if notes.hidden_in(cell) != 0 {
+            leaf.cell(cell).clear(medium, notes.hidden_in(cell));
+        }
+        leaf.cell(cell).insert(medium, new.hash, new.entry);
+        let _ = medium.fence();
+        row.set_notes::<M>(notes.without_hidden_in(cell).with_count(notes.count() + 1));
+    }
+}
