@@ -149,6 +149,21 @@ impl<'a> CellLeaf<'a> {
         }
     }
 
+    /// Returns the cell in which an insert adds an entry; `None` if all candidates are full. The
+    /// slots of hidden entries count as free.
+    #[inline(always)]
+    pub(super) fn choose<M: Medium>(
+        self,
+        medium: &M,
+        notes: Notes,
+        candidates: Candidates,
+    ) -> Option<usize> {
+        candidates.choose(|cell| {
+            let valid = self.cell(cell).commit_word(medium).valid();
+            (valid & !notes.hidden_in(cell)).count_ones() as usize
+        })
+    }
+
     /// Returns the entries with their places, cell by cell, except for those that `notes` hides. A
     /// writer may run at the same time.
     pub(super) fn entries<M: Medium>(
@@ -160,7 +175,9 @@ impl<'a> CellLeaf<'a> {
             let placed = move |(slot, entry)| Placed { cell, slot, entry };
             self.cell(cell).entries(medium).map(placed)
         };
-        (0..self.cells()).flat_map(in_cell).filter(move |placed| !notes.hides(placed))
+        (0..self.cells())
+            .flat_map(in_cell)
+            .filter(move |placed| !notes.hides(placed.cell, placed.slot))
     }
 
     /// Sets the right neighbour. Durable after the next fence.

@@ -3,7 +3,7 @@
 
 use super::CellTreeIndex;
 use super::leaf::CellLeaf;
-use super::rows::{LeafRow, Notes};
+use super::rows::{LeafWords, Notes};
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, check_range};
@@ -14,7 +14,7 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BYTES> {
     type Medium = M;
     type Key = K;
-    type Row<'a> = LeafRow<'a>;
+    type Row<'a> = LeafWords<'a>;
 
     #[inline(always)]
     fn pool(&self) -> &Pool<M> {
@@ -25,25 +25,28 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
         &self.inner
     }
     #[inline(always)]
-    fn row(&self, index: usize) -> (LeafRow<'_>, Latch<OnDram<'_, M>>) {
+    fn row(&self, index: usize) -> (LeafWords<'_>, Latch<OnDram<'_, M>>) {
         let row = self.rows.row(PmPtr::new(index as u64), BYTES);
         (row, row.latch())
     }
 
     #[inline(always)]
-    fn find(&self, row: LeafRow<'_>, key: K::Ref<'_>) -> Result<Option<u64>, Corrupt> {
+    fn find(&self, row: LeafWords<'_>, key: K::Ref<'_>) -> Result<Option<u64>, Corrupt> {
         let (leaf, hash) = (self.leaf(row)?, K::hash(key));
         let candidates = Self::candidates(hash);
         leaf.prefetch(self.pool.medium(), candidates);
         let found = leaf.find::<K, M>(&self.pool, candidates, hash, key)?;
         Ok(found.map(|found| found.entry.value))
     }
-    fn prefetch<'a, 'k>(&'a self, places: impl Iterator<Item = (LeafRow<'a>, K::Ref<'k>)> + Clone) {
+    fn prefetch<'a, 'k>(
+        &'a self,
+        places: impl Iterator<Item = (LeafWords<'a>, K::Ref<'k>)> + Clone,
+    ) {
         for (row, key) in places {
             self.prefetch_cells(row, key);
         }
     }
-    fn copy(&self, row: LeafRow<'_>) -> Result<RowCopy<K>, Corrupt> {
+    fn copy(&self, row: LeafWords<'_>) -> Result<RowCopy<K>, Corrupt> {
         let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
         leaf.prefetch_all(medium);
         let low = K::read(&self.pool, leaf.low(medium)?)?;
@@ -57,7 +60,7 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Prefetches the first two candidates of `key` in the leaf of `row`.
     #[inline(always)]
-    pub(super) fn prefetch_cells(&self, row: LeafRow<'_>, key: K::Ref<'_>) {
+    pub(super) fn prefetch_cells(&self, row: LeafWords<'_>, key: K::Ref<'_>) {
         if let Ok(leaf) = self.leaf(row) {
             leaf.prefetch(self.pool.medium(), Self::candidates(K::hash(key)));
         }

@@ -48,7 +48,7 @@ use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use leaf::CellLeaf;
 use place::Candidates;
-use rows::{LeafRow, LeafRows};
+use rows::{LeafWordTable, LeafWords};
 use std::sync::Arc;
 
 /// The cell tree with leaves of `BYTES` bytes.
@@ -86,7 +86,7 @@ pub struct CellTreeIndex<M: Medium, K: Key, const BYTES: usize> {
     first: PmPtr,
     /// The inner nodes, which lead to offsets of leaves.
     inner: Inner<M>,
-    rows: LeafRows,
+    rows: LeafWordTable,
     key: PhantomData<fn() -> K>,
 }
 
@@ -99,7 +99,7 @@ impl<M: Medium, K: Key, const BYTES: usize> fmt::Debug for CellTreeIndex<M, K, B
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Returns the leaf of `row`.
     #[inline(always)]
-    fn leaf(&self, row: LeafRow<'_>) -> Result<CellLeaf<'_>, Corrupt> {
+    fn leaf(&self, row: LeafWords<'_>) -> Result<CellLeaf<'_>, Corrupt> {
         CellLeaf::new(&self.pool, row.at, BYTES)
     }
 

@@ -5,11 +5,9 @@
 //! 2. An insert takes the emptier of the first two, which every lookup reads. It takes the emptier
 //!    of the others only if both are full, and then sets the overflow bit of the first one.
 
-use super::leaf::CellLeaf;
-use super::rows::{CELLS_MAX, Notes};
+use super::rows::CELLS_MAX;
 use super::word::SLOTS;
 use crate::leaf::slots;
-use bristlecone_pmem::Medium;
 use core::cmp::Reverse;
 
 /// The candidates of a key.
@@ -91,23 +89,6 @@ pub(super) fn pack(places: &[Candidates], cells: usize) -> Option<Vec<usize>> {
         chosen[index] = Some(cell);
     }
     chosen.into_iter().collect()
-}
-
-impl CellLeaf<'_> {
-    /// Returns the cell in which an insert adds an entry; `None` if all candidates are full. The
-    /// slots of hidden entries count as free.
-    #[inline(always)]
-    pub(super) fn choose<M: Medium>(
-        self,
-        medium: &M,
-        notes: Notes,
-        candidates: Candidates,
-    ) -> Option<usize> {
-        candidates.choose(|cell| {
-            let valid = self.cell(cell).commit_word(medium).valid();
-            (valid & !notes.hidden_in(cell)).count_ones() as usize
-        })
-    }
 }
 
 #[cfg(test)]

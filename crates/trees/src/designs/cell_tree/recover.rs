@@ -9,7 +9,7 @@ use super::cell::NewCell;
 use super::leaf::{CellLeaf, unfindable};
 use super::leaf_table::{high_of, sorted_entries};
 use super::place::Candidates;
-use super::rows::{LeafRows, Notes};
+use super::rows::{LeafWordTable, Notes};
 use super::word::CommitWord;
 use super::{CellTree, CellTreeIndex};
 use crate::index::{Design, TreeError, find_root};
@@ -79,7 +79,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         first: PmPtr,
         found: &[(SeparatedLeaf, Notes)],
     ) -> Result<Self, TreeError> {
-        let rows = LeafRows::new()?;
+        let rows = LeafWordTable::new()?;
         for (leaf, notes) in found {
             rows.add::<M>(PmPtr::new(leaf.leaf), BYTES, *notes);
         }

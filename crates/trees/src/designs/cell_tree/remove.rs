@@ -1,7 +1,7 @@
 //! Remove, and unlinking a leaf without entries.
 
 use super::CellTreeIndex;
-use super::rows::LeafRow;
+use super::rows::LeafWords;
 use super::write::Latched;
 use crate::index::TreeError;
 use crate::inner::{Direction, InnerNodes};
@@ -45,7 +45,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     fn unlink_empty(
         &self,
         key: K::Ref<'_>,
-        row: LeafRow<'_>,
+        row: LeafWords<'_>,
         guard: &Guard,
     ) -> Result<(), Corrupt> {
         loop {
@@ -87,7 +87,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     fn unlink(
         &self,
         (left, _left_held): Latched<'_, M>,
-        row: LeafRow<'_>,
+        row: LeafWords<'_>,
         (low, word): (K::Ref<'_>, u64),
         guard: &Guard,
     ) -> Result<bool, Corrupt> {

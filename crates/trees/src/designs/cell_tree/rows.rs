@@ -11,7 +11,6 @@
 //! 2. The second word changes only under the latch.
 //! 3. The offset of a leaf is a multiple of its size, so no two leaves share words.
 
-use super::leaf::Placed;
 use super::word::SLOTS;
 use crate::inner::{Arena, load, store};
 use bristlecone_pmem::sync::{Latch, OnDram};
@@ -31,19 +30,19 @@ const _: () = assert!(SLOTS * CELLS_MAX <= COUNT_SHIFT as usize);
 
 /// The words of all leaves.
 #[derive(Debug)]
-pub(super) struct LeafRows {
+pub(super) struct LeafWordTable {
     words: Arena<WORDS>,
 }
 
-impl LeafRows {
+impl LeafWordTable {
     pub(super) fn new() -> Result<Self, PoolError> {
         Ok(Self { words: Arena::new()? })
     }
 
     /// Returns the words of the leaf at `at`, of `bytes` bytes.
     #[inline(always)]
-    pub(super) fn row(&self, at: PmPtr, bytes: usize) -> LeafRow<'_> {
-        LeafRow { at, words: self.words.get(at.offset() as usize / bytes) }
+    pub(super) fn row(&self, at: PmPtr, bytes: usize) -> LeafWords<'_> {
+        LeafWords { at, words: self.words.get(at.offset() as usize / bytes) }
     }
 
     /// Makes the words of the new leaf at `at` exist, with the notes `notes`. No other thread
@@ -60,13 +59,13 @@ impl LeafRows {
 
 /// A view of the words of a leaf.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LeafRow<'a> {
+pub(crate) struct LeafWords<'a> {
     /// The offset of the leaf in the pool.
     pub(super) at: PmPtr,
     words: &'a [AtomicU64; WORDS],
 }
 
-impl<'a> LeafRow<'a> {
+impl<'a> LeafWords<'a> {
     #[inline(always)]
     pub(super) fn latch<M: Medium>(self) -> Latch<OnDram<'a, M>> {
         OnDram::latch(&self.words[LATCH])
@@ -107,9 +106,9 @@ impl Notes {
         self.0 & HIDDEN == 0
     }
 
-    /// Returns `true` if the entry at this place is hidden.
-    pub(super) fn hides(self, placed: &Placed) -> bool {
-        self.hidden_in(placed.cell) >> placed.slot & 1 != 0
+    /// Returns `true` if the entry in `slot` of `cell` is hidden.
+    pub(super) fn hides(self, cell: usize, slot: usize) -> bool {
+        self.hidden_in(cell) >> slot & 1 != 0
     }
 
     /// Returns the notes with this number of entries.

@@ -4,7 +4,7 @@ use super::CellTreeIndex;
 use super::cell::NewCell;
 use super::leaf::{CellLeaf, Placed, unfindable};
 use super::place::{Candidates, pack};
-use super::rows::{LeafRow, Notes};
+use super::rows::{LeafWords, Notes};
 use super::write::{Latched, NewEntry};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
@@ -71,7 +71,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// ```
     fn cut(
         &self,
-        row: LeafRow<'_>,
+        row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
         new: &NewEntry<K::Ref<'_>>,
     ) -> Result<RightLeaf<K>, TreeError> {
@@ -81,7 +81,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let release = |_: &PoolError| self.pool.release(at, BYTES as u64);
         let word = K::store_separator(&self.pool, K::borrow(&separator)).inspect_err(release)?;
         let right = CellLeaf::new(&self.pool, at, BYTES)?;
-        let (cells, mut has_new) = self.fill(right, &moved, new_goes_right.then_some(new));
+        let (cells, mut has_new) = Self::fill(right, &moved, new_goes_right.then_some(new));
         right.format(medium, word, leaf.next(medium), &cells);
         let count = cells.iter().map(|cell| cell.word.count()).sum();
         self.rows.add::<M>(at, BYTES, Notes::default().with_count(count));
@@ -106,7 +106,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// An entry is out of the leaf's range, or no lookup finds it.
     fn divide(
         &self,
-        row: LeafRow<'_>,
+        row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
         new: &NewEntry<K::Ref<'_>>,
     ) -> Result<Division<K>, Corrupt> {
@@ -130,7 +130,6 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Returns the cells of a right leaf with the moved entries, and with `new` if that is given
     /// and finds a cell. The flag is `true` if it has.
     fn fill(
-        &self,
         right: CellLeaf<'_>,
         moved: &[Moved],
         new: Option<&NewEntry<K::Ref<'_>>>,
@@ -159,7 +158,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Notes that the moved entries of a latched leaf are hidden. Keys with records leave instead,
     /// durably: a remove in the right leaf frees the record, and recovery could not tell any more
     /// that the entry is hidden.
-    fn hide(&self, row: LeafRow<'_>, leaf: CellLeaf<'_>, moved: &[Moved]) {
+    fn hide(&self, row: LeafWords<'_>, leaf: CellLeaf<'_>, moved: &[Moved]) {
         let notes = row.notes::<M>();
         let hide = |notes: Notes, (placed, _): &Moved| notes.with_hidden(placed.cell, placed.slot);
         let count = notes.count().saturating_sub(moved.len());
@@ -175,7 +174,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// W commit word, F cell       of each cell with hidden entries
     /// |                           -> durable
     /// ```
-    pub(super) fn clear_hidden(&self, row: LeafRow<'_>, leaf: CellLeaf<'_>) {
+    pub(super) fn clear_hidden(&self, row: LeafWords<'_>, leaf: CellLeaf<'_>) {
         let (medium, mut notes) = (self.pool.medium(), row.notes::<M>());
         if notes.has_none_hidden() {
             return;

@@ -2,7 +2,7 @@
 
 use super::CellTreeIndex;
 use super::leaf::CellLeaf;
-use super::rows::LeafRow;
+use super::rows::LeafWords;
 use crate::index::{TreeError, WriteMode};
 use crate::key::{Entry, Key};
 use crate::leaf_table::{Operation, key_word, latch_leaf};
@@ -10,7 +10,7 @@ use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::{Exclusive, OnDram};
 
 /// A row and the guard of its latch.
-pub(super) type Latched<'a, M> = (LeafRow<'a>, Exclusive<OnDram<'a, M>>);
+pub(super) type Latched<'a, M> = (LeafWords<'a>, Exclusive<OnDram<'a, M>>);
 
 /// An entry for an absent key, before it is in a leaf.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     #[inline(always)]
     pub(super) fn insert_absent(
         &self,
-        row: LeafRow<'_>,
+        row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
         cell: usize,
         new: &NewEntry<K::Ref<'_>>,
