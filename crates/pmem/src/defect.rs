@@ -21,6 +21,8 @@ mod btree_native;
 #[macro_use]
 mod ccl_btree;
 #[macro_use]
+mod circ_tree;
+#[macro_use]
 mod fast_fair;
 #[macro_use]
 mod fptree;
@@ -49,7 +51,7 @@ gather! {
     {} {}
     {
         fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree nv_tree all_pm btree_native
-        kv pool toys
+        circ_tree kv pool toys
     }
 }
 
