@@ -23,6 +23,8 @@ mod ccl_btree;
 #[macro_use]
 mod cell_tree;
 #[macro_use]
+mod circ_tree;
+#[macro_use]
 mod fast_fair;
 #[macro_use]
 mod fptree;
@@ -51,7 +53,7 @@ gather! {
     {} {}
     {
         fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree nv_tree
-        all_pm btree_native kv pool toys
+        all_pm btree_native circ_tree kv pool toys
     }
 }
 

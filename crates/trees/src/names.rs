@@ -229,6 +229,12 @@ macro_rules! for_each_design {
                 $crate::designs::CircTree<1024>,
                 $crate::designs::CircTree<2048>,
             ],
+            "circ-tree-r" => $crate::designs::CircTreeR<256>, [
+                $crate::designs::CircTreeR<512>,
+                $crate::designs::CircTreeR<256>,
+                $crate::designs::CircTreeR<1024>,
+                $crate::designs::CircTreeR<2048>,
+            ],
             "btree-ls" => $crate::designs::BTreeLs<256>, [
                 $crate::designs::BTreeLs<512>,
                 $crate::designs::BTreeLs<256>,

@@ -78,6 +78,7 @@ conform! {
     nv_tree: "nv-tree",
     nv_tree_r: "nv-tree-r",
     circ_tree: "circ-tree",
+    circ_tree_r: "circ-tree-r",
     btree_ls: "btree-ls",
     cell_tree: "cell-tree",
     bristlecone: "bristlecone",

@@ -1,20 +1,20 @@
-//! `circ-tree`: Circ-Tree, with sorted leaves that are ring buffers and inner nodes in DRAM.
+//! `circ-tree`: Circ-Tree, with every node in persistent memory, a sorted ring.
 //!
-//! See `docs/designs/circ-tree.md` for the source, the persist orders and the departures.
+//! See `docs/designs/circ-tree.md` for the source, the persist orders and the mechanisms.
 
-use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
+use crate::all_pm::{AllPmSpec, FailureAtomic, UniqueWordsAllPm, Wal};
 use crate::index::Design;
-use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::circular::Circular;
-use crate::spec::{Budget, CIRCULAR, Cost, SELECTIVE, Spec};
+use crate::node::CircularNode;
+use crate::spec::{Budget, CIRCULAR, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// Circ-Tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
+/// Circ-Tree with nodes of `NODE` bytes: 256, 512, 1024 or 2048.
 #[derive(Debug)]
 pub struct CircTree<const NODE: usize>;
 
-impl<const NODE: usize> HybridSpec for CircTree<NODE> {
+impl<const NODE: usize> Design for CircTree<NODE> {
     const SPEC: Spec = Spec {
         name: "circ-tree",
         source: "Wang et al., Circ-Tree, arXiv 1912.09783, 2019",
@@ -25,14 +25,15 @@ impl<const NODE: usize> HybridSpec for CircTree<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(Circular::<NODE>::REMOVE_LINES, Circular::<NODE>::REMOVE_LINES),
         },
-        relies_on_line_order: true,
-        features: &[SELECTIVE, "sorted-leaves", CIRCULAR, "optimistic-latches", "multi-get"],
+        relies_on_line_order: true, // The shifts of a ring rely on it; the log does not.
+        features: &["sorted-leaves", CIRCULAR, "optimistic-latches", "multi-get"],
     };
-    type Leaf = Circular<NODE>;
-    type Inner<M: Medium> = Inner<M>;
+    type Index<M: Medium, K: Key> = UniqueWordsAllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> Design for CircTree<NODE> {
-    const SPEC: Spec = <Self as HybridSpec>::SPEC;
-    type Index<M: Medium, K: Key> = UniqueWordsHybrid<Self, M, K>;
+impl<const NODE: usize> AllPmSpec for CircTree<NODE> {
+    type Leaf = CircularNode<NODE>;
+    type Inner = CircularNode<NODE>;
+    type LeafUpdate = FailureAtomic;
+    type Protocol = Wal;
 }

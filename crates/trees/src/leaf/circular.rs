@@ -23,7 +23,7 @@
 //! 5. Neighbours with equal key words exist only while the latch is held, and after a crash, until
 //!    [`Leaf::repair`] removes the invalid one.
 
-mod ring;
+pub(crate) mod ring;
 
 use super::{InsertResult, Leaf, TaggedEntry};
 use crate::key::{Entry, Key, Value};

@@ -11,6 +11,7 @@
 //! | [`Packed`] | none | unsorted, without gaps | word by word | word by word |
 //! | [`Sorted`], [`LinearSorted`] | none | sorted in place | word by word | word by word |
 //! | [`Shifted`] | children | sorted in place | shifted | shifted |
+//! | [`CircularNode`] | head and key words | sorted in a ring | shorter side shifts | the same |
 //!
 //! [`CountWord`]: crate::leaf::isle::count_word::CountWord
 //!
@@ -34,6 +35,7 @@
 //!    ([`Layout::apply`]).
 
 mod bitmap;
+mod circular;
 mod counted;
 mod isle;
 mod packed;
@@ -46,6 +48,7 @@ mod sorted;
 mod view;
 
 pub use bitmap::Bitmap;
+pub use circular::CircularNode;
 pub use packed::Packed;
 pub(crate) use range::check_order;
 pub use shift::ShiftedEntries;

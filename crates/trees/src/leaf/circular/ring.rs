@@ -1,38 +1,38 @@
-//! The ring of a circular leaf: its head, its slots, and the shifts of insert and remove.
+//! The ring of a circular node: its head, its slots, and the shifts of insert and remove.
 
 use super::{HEAD, SLOTS};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool};
 use core::cmp::Ordering;
 
 /// A side of the ring: the end that a shift moves, and which of two neighbours with equal keys is
 /// valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Left = 0,
     Right = 1,
 }
 
 /// The content of the head word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RingHead {
+pub(crate) struct RingHead {
     /// The slot of the first entry.
-    pub(super) base: usize,
+    pub(crate) base: usize,
     /// The number of entries.
-    pub(super) count: usize,
+    pub(crate) count: usize,
     /// The side whose entry is valid where two neighbours have equal key words.
-    pub(super) side: Side,
+    pub(crate) side: Side,
 }
 
 impl RingHead {
-    pub(super) const fn encode(self) -> u64 {
+    pub(crate) const fn encode(self) -> u64 {
         self.base as u64 | (self.count as u64) << 8 | (self.side as u64) << 16
     }
 
     /// Decodes a head word of a ring with `slots` slots; `None` if the word is damaged.
     #[inline(always)]
-    pub(super) fn decode(word: u64, slots: usize) -> Option<Self> {
+    pub(crate) fn decode(word: u64, slots: usize) -> Option<Self> {
         let (base, count) = ((word & 0xff) as usize, (word >> 8 & 0xff) as usize);
         let side = match word >> 16 {
             0 => Side::Left,
@@ -45,9 +45,9 @@ impl RingHead {
 
 /// A view of the ring in the words of a leaf.
 #[derive(Debug)]
-pub(super) struct Ring<'p, M, const NODE: usize> {
-    pub(super) medium: &'p M,
-    pub(super) words: &'p [PmWord],
+pub(crate) struct Ring<'p, M, const NODE: usize> {
+    pub(crate) medium: &'p M,
+    pub(crate) words: &'p [PmWord],
 }
 
 impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
@@ -56,18 +56,18 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     /// Returns the head, or that of an empty ring if it is damaged, so that no index leaves the
     /// leaf.
     #[inline(always)]
-    pub(super) fn head(&self) -> RingHead {
+    pub(crate) fn head(&self) -> RingHead {
         self.checked_head().unwrap_or(RingHead { base: 0, count: 0, side: Side::Right })
     }
 
     #[inline(always)]
-    pub(super) fn checked_head(&self) -> Option<RingHead> {
+    pub(crate) fn checked_head(&self) -> Option<RingHead> {
         RingHead::decode(self.medium.load(&self.words[HEAD]), Self::N)
     }
 
     /// Returns the slot of entry `index`; for the number of entries, the slot after the last.
     #[inline(always)]
-    pub(super) const fn slot(head: RingHead, index: usize) -> usize {
+    pub(crate) const fn slot(head: RingHead, index: usize) -> usize {
         let slot = head.base + index;
         if slot < Self::N { slot } else { slot - Self::N }
     }
@@ -85,24 +85,24 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
 
     /// Returns the index of a slot's first word.
     #[inline(always)]
-    pub(super) const fn word(slot: usize) -> usize {
+    pub(crate) const fn word(slot: usize) -> usize {
         SLOTS + 2 * slot
     }
 
     #[inline(always)]
-    pub(super) fn key(&self, slot: usize) -> u64 {
+    pub(crate) fn key(&self, slot: usize) -> u64 {
         self.medium.load(&self.words[Self::word(slot)])
     }
 
     #[inline(always)]
-    pub(super) fn entry(&self, slot: usize) -> Entry {
+    pub(crate) fn entry(&self, slot: usize) -> Entry {
         let at = Self::word(slot);
         Entry::plain(self.medium.load(&self.words[at]), self.medium.load(&self.words[at + 1]))
     }
 
     /// Writes an entry into a slot that its key word makes valid: the key comes last.
     #[inline(always)]
-    pub(super) fn set_value_first(&self, slot: usize, entry: Entry) {
+    pub(crate) fn set_value_first(&self, slot: usize, entry: Entry) {
         let at = Self::word(slot);
         self.medium.store(&self.words[at + 1], entry.value);
         self.medium.store(&self.words[at], entry.key);
@@ -117,18 +117,18 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     }
 
     #[inline(always)]
-    pub(super) fn persist(&self, slot: usize) -> Fenced {
+    pub(crate) fn persist(&self, slot: usize) -> Fenced {
         let at = Self::word(slot);
         self.medium.persist(&self.words[at..=at])
     }
 
     #[inline(always)]
-    pub(super) const fn are_in_one_line(a: usize, b: usize) -> bool {
+    pub(crate) const fn are_in_one_line(a: usize, b: usize) -> bool {
         Self::word(a) / LINE_WORDS == Self::word(b) / LINE_WORDS
     }
 
     #[inline(always)]
-    pub(super) fn commit(&self, head: RingHead, fenced: Fenced) -> Fenced {
+    pub(crate) fn commit(&self, head: RingHead, fenced: Fenced) -> Fenced {
         self.medium.commit(&self.words[HEAD], head.encode(), fenced);
         self.medium.persist(&self.words[HEAD..=HEAD])
     }
@@ -136,7 +136,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     /// Stores a head that makes no entry visible, so it needs no fence before it. Durable on
     /// return.
     #[inline(always)]
-    pub(super) fn set_head(&self, head: RingHead) -> Fenced {
+    pub(crate) fn set_head(&self, head: RingHead) -> Fenced {
         self.medium.store(&self.words[HEAD], head.encode());
         self.medium.persist(&self.words[HEAD..=HEAD])
     }
@@ -145,7 +145,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     /// key is equal. Searches from the first entry, as the paper does; byte-string keys, each of
     /// which is a cache miss, by bisection.
     #[inline(always)]
-    pub(super) fn search<K: Key>(
+    pub(crate) fn search<K: Key>(
         &self,
         pool: &Pool<M>,
         head: RingHead,
@@ -200,7 +200,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     ///
     /// On the left side it is the mirror image, and the head names the slot before the first.
     #[inline]
-    pub(super) fn insert(&self, index: usize, entry: Entry) -> Fenced {
+    pub(crate) fn insert(&self, index: usize, entry: Entry) -> Fenced {
         let head = self.head();
         debug_assert!(head.count < Self::N && index <= head.count, "the ring has a free slot");
         let side = if head.count - index <= index { Side::Right } else { Side::Left };
@@ -210,7 +210,12 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         };
         let mut hole = Self::beside(end, inner);
         self.set_value_first(end, if is_end { entry } else { self.entry(hole) });
-        let fenced = self.persist(end);
+        let fenced = if self.injects(Defect::RingHeadEarly) {
+            self.medium.flush(&self.words[Self::word(end)..=Self::word(end)]);
+            Fenced::nothing()
+        } else {
+            self.persist(end)
+        };
         let base = if side == Side::Left { end } else { head.base };
         let head = RingHead { base, count: head.count + 1, side };
         let done = self.commit(head, fenced);
@@ -220,7 +225,11 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         let target = Self::slot(head, index);
         while hole != target {
             let from = Self::beside(hole, inner);
-            self.set_value_first(hole, self.entry(from));
+            if self.injects(Defect::RingKeyFirst) {
+                self.set_key_first(hole, self.entry(from));
+            } else {
+                self.set_value_first(hole, self.entry(from));
+            }
             if !Self::are_in_one_line(hole, from) {
                 let _ = self.persist(hole);
             }
@@ -244,7 +253,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     ///
     /// On the left side it is the mirror image.
     #[inline]
-    pub(super) fn remove(&self, index: usize) -> Fenced {
+    pub(crate) fn remove(&self, index: usize) -> Fenced {
         let head = self.head();
         debug_assert!(index < head.count, "the entry to remove exists");
         let side = if head.count - 1 - index <= index { Side::Right } else { Side::Left };
@@ -255,7 +264,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     fn close(&self, mut head: RingHead, slot: usize, side: Side) -> Fenced {
         let last = Self::slot(head, head.count - 1);
         let end = if side == Side::Right { last } else { head.base };
-        if slot != end && head.side != side {
+        if slot != end && head.side != side && !self.injects(Defect::RingSideKept) {
             head.side = side;
             let _ = self.set_head(head);
         }
@@ -275,15 +284,24 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         self.set_head(head)
     }
 
+    /// Returns the index of an entry that is invalid, because a neighbour has its key word.
+    pub(crate) fn invalid_entry(&self, head: RingHead) -> Option<usize> {
+        let is_repeated =
+            |&at: &usize| self.key(Self::slot(head, at)) == self.key(Self::slot(head, at + 1));
+        let left = (0..head.count.saturating_sub(1)).find(is_repeated)?;
+        let is_left = (head.side == Side::Right) != self.injects(Defect::RingWrongTwin);
+        Some(if is_left { left } else { left + 1 })
+    }
+
+    fn injects(&self, defect: Defect) -> bool {
+        M::INJECTS_DEFECTS && self.medium.injects(defect)
+    }
+
     /// Completes the shift that a crash interrupted. A crash during this leaves a state that a
     /// second call completes.
-    pub(super) fn drop_duplicates(&self) {
-        loop {
+    pub(crate) fn drop_duplicates(&self) {
+        while let Some(invalid) = self.invalid_entry(self.head()) {
             let head = self.head();
-            let is_repeated =
-                |&at: &usize| self.key(Self::slot(head, at)) == self.key(Self::slot(head, at + 1));
-            let Some(left) = (0..head.count.saturating_sub(1)).find(is_repeated) else { break };
-            let invalid = if head.side == Side::Right { left } else { left + 1 };
             let _ = self.close(head, Self::slot(head, invalid), head.side);
         }
     }
