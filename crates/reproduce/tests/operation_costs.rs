@@ -19,7 +19,7 @@ const PINNED: &[(&str, [Means; 3])] = &[
     ("unsorted-bitmap-shadow", [[49.0, 7.0, 2.0], [146.12, 25.54, 7.36], [47.0, 7.0, 2.0]]),
     ("wb-tree", [[6.68, 4.0, 3.0], [57.15, 10.44, 4.0], [4.64, 3.0, 3.0]]),
     ("wb-tree-bitmap-leaf", [[3.0, 2.0, 2.0], [53.63, 10.4, 4.0], [1.0, 1.0, 1.0]]),
-    ("wb-tree-slot-only", [[3.0, 2.0, 2.0], [22.79, 7.4, 4.0], [1.0, 1.0, 1.0]]),
+    ("wb-tree-slot-only", [[3.0, 2.0, 2.0], [25.79, 7.4, 4.0], [1.0, 1.0, 1.0]]),
 ];
 
 /// The number of entries of a leaf before the insert; the remove takes the new entry away again.

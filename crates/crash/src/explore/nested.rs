@@ -19,7 +19,7 @@
 use crate::config::{Limits, RESERVE_BYTES};
 use crate::explore::{Exploration, Explorer};
 use crate::guard::guarded;
-use crate::medium::lazy_image::{LazyImage, LostWords};
+use crate::medium::lazy_image::{LazyImage, LostWords, Noted};
 use crate::medium::recorder::Recorder;
 use crate::model::contents::Cube;
 use crate::model::history::{Step, StoreHistory};
@@ -109,7 +109,7 @@ impl Explorer<'_> {
 
     /// Records the recovery from a crash, and explores it. Returns the result, and the words of the
     /// crash's image that any recovery read, if all were run.
-    fn recover(&self, nest: &mut Nest, crash: Crash) -> Option<(Exploration, Vec<u32>)> {
+    fn recover(&self, nest: &mut Nest, crash: Crash) -> Option<(Exploration, Vec<(u32, u64)>)> {
         self.medium.start(None);
         self.medium.decide(&crash.newest);
         nest.recorder.reset(self.medium.arena());
@@ -208,7 +208,7 @@ impl Nest {
     /// same values in the words that a recovery read.
     fn recall(&self, recovery: &Recovery) -> Option<&Known> {
         let image = self.medium.arena();
-        let agrees = |&(word, value): &(u32, u64)| image.get(word as usize) == value;
+        let agrees = |noted: &Noted| noted.agrees(image.get(noted.word as usize));
         self.known.get(recovery)?.iter().find(|known| known.read.iter().all(agrees))
     }
 }
@@ -224,13 +224,13 @@ struct Recovery {
 /// A recovery that was explored for every image without a violation, and the words that were read,
 /// with their values.
 struct Known {
-    read: Vec<(u32, u64)>,
+    read: Vec<Noted>,
     /// The number of images of its crashes.
     images: u128,
 }
 
-fn words_of(read: &[(u32, u64)]) -> Vec<u32> {
-    read.iter().map(|&(word, _)| word).collect()
+fn words_of(read: &[Noted]) -> Vec<(u32, u64)> {
+    read.iter().map(|noted| (noted.word, noted.mask)).collect()
 }
 
 /// A crash to recover from.

@@ -123,14 +123,15 @@ impl UnitContents<'_> {
         stored.all(|item| item.is_transient || item.values[place] == 0)
     }
 
-    /// Keeps the contents in which the word at `place` holds `wanted`.
-    pub(crate) fn keep(&self, cubes: &mut Vec<Cube>, place: usize, wanted: u64) {
+    /// Keeps the contents in which the bits `mask` of the word at `place` are those of `wanted`.
+    pub(crate) fn keep(&self, cubes: &mut Vec<Cube>, place: usize, mask: u64, wanted: u64) {
+        let is_wanted = |value: u64| (value ^ wanted) & mask == 0;
         // A cube never becomes two: a free word that holds `wanted` either way stays free.
         cubes.retain_mut(|cube| match self.value(*cube, place) {
-            Value::Known(value) => value == wanted,
+            Value::Known(value) => is_wanted(value),
             Value::Either { new, old } => {
                 let (with, without) = cube.split(1 << place);
-                match (new == wanted, old == wanted) {
+                match (is_wanted(new), is_wanted(old)) {
                     (true, true) => true,
                     (true, false) => {
                         *cube = with;
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(values.iter().copied().collect::<BTreeSet<_>>(), expected);
         for value in values {
             let mut kept = cubes.to_vec();
-            contents.keep(&mut kept, place, value);
+            contents.keep(&mut kept, place, u64::MAX, value);
             let agreeing: Vec<_> =
                 every.iter().copied().filter(|content| content[place] == value).collect();
             narrow(contents, &kept, &agreeing, place + 1);

@@ -407,6 +407,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn load_transient(&self, word: &PmWord) -> u64 {
         self.load(word)
     }
+    /// Loads a word with a latch beside the bits `kept`, which recovery relies on. A
+    /// [simulation](Simulation) may take any value of an earlier use of the pool for the latch.
+    #[inline(always)]
+    fn load_beside(&self, word: &PmWord, _kept: u64) -> u64 {
+        self.load(word)
+    }
     /// Stores a word with release ordering. The store is failure-atomic.
     fn store(&self, word: &PmWord, value: u64);
     /// Stores a word that recovery never relies on, such as a latch or a version. The store does
@@ -419,6 +425,15 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// # Errors
     /// The word is not `old`; the error is its value.
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64>;
+    /// Replaces a word with a latch beside the bits `kept` by `new` if it is `old`.
+    ///
+    /// # Errors
+    /// The word is not `old`; the error is its value.
+    #[inline(always)]
+    #[track_caller]
+    fn cas_beside(&self, word: &PmWord, old: u64, new: u64, _kept: u64) -> Result<(), u64> {
+        self.cas_transient(word, old, new)
+    }
     /// Fills fresh words, which no pointer reaches yet, from `source`; pads the last word with
     /// zeros. The words are stored in no particular order and are durable after the next fence,
     /// without a flush.

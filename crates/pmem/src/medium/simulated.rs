@@ -104,6 +104,12 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn load_transient(&self, word: &PmWord) -> u64 {
         self.load(word)
     }
+    /// Loads a word with a latch beside the bits `kept`, as [`Medium::load_beside`]. Default: as
+    /// [`load`](Self::load).
+    fn load_beside(&self, word: &PmWord, kept: u64) -> u64 {
+        let _ = kept;
+        self.load(word)
+    }
     /// Copies the bytes of consecutive words, which it loads in their order, as
     /// [`Medium::copy_out`].
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
@@ -116,6 +122,22 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     /// # Errors
     /// The word was not `old`; its value is the error.
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64>;
+    /// Replaces a word with a latch beside the bits `kept` by `new` if it is `old`. Default: as
+    /// [`cas_transient`](Self::cas_transient).
+    ///
+    /// # Errors
+    /// The word was not `old`; its value is the error.
+    fn cas_beside(
+        &self,
+        word: &PmWord,
+        old: u64,
+        new: u64,
+        kept: u64,
+        at: CallSite,
+    ) -> Result<(), u64> {
+        let _ = kept;
+        self.cas_transient(word, old, new, at)
+    }
     /// Writes fresh words, durable after the next fence, as [`Medium::fill`].
     fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite);
     /// Starts to write back the lines of `words`.
@@ -324,6 +346,10 @@ unsafe impl Medium for Simulated {
     fn load_transient(&self, word: &PmWord) -> u64 {
         self.simulation.load_transient(word)
     }
+    #[inline]
+    fn load_beside(&self, word: &PmWord, kept: u64) -> u64 {
+        self.simulation.load_beside(word, kept)
+    }
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
         self.simulation.copy_out(source, target);
     }
@@ -341,6 +367,11 @@ unsafe impl Medium for Simulated {
     #[track_caller]
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         self.simulation.cas_transient(word, old, new, Location::caller())
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn cas_beside(&self, word: &PmWord, old: u64, new: u64, kept: u64) -> Result<(), u64> {
+        self.simulation.cas_beside(word, old, new, kept, Location::caller())
     }
     #[inline(never)]
     #[track_caller]

@@ -11,6 +11,6 @@ mod shifts;
 pub(crate) use epoch::PINS_EVERY_POOL;
 pub(crate) use epoch::Readers;
 pub use epoch::{Guard, exchange_pins, pin};
-pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, nonce_of};
+pub use latch::{Exclusive, Latch, LatchBits, LatchWord, OnDram, OnMedium, Version, nonce_of};
 pub use shared::{Shared, SharedLatch, Unshared};
 pub use shifts::{ShiftCount, ShiftCounter};

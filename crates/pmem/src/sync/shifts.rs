@@ -12,7 +12,7 @@
 //! 3. A word of another nonce is stale and reads as the first count, as in a
 //!    [latch](super::Latch). So no recovery repairs a counter.
 
-use super::latch::{LatchWord, NONCE_SHIFT, OnMedium};
+use super::latch::{LatchBits, LatchWord, NONCE_SHIFT, OnMedium};
 use crate::medium::Medium;
 use crate::word::PmWord;
 use core::panic::Location;
@@ -53,7 +53,7 @@ impl<W: LatchWord> ShiftCounter<W> {
     pub fn read(&self) -> ShiftCount {
         let word = self.word.load();
         let is_current = (word ^ self.nonce) >> NONCE_SHIFT == 0;
-        ShiftCount(if is_current { word & COUNT } else { W::first_version() })
+        ShiftCount(if is_current { word & COUNT } else { W::first_version(LatchBits::Whole) })
     }
 
     /// Returns `true` if the count is still `seen`.

@@ -24,7 +24,7 @@ impl<M: Medium, K: Key> LeafLoader<M, K> for dyn Structure<M, K> + '_ {
     }
 
     fn reserve_new_leaf(&self) -> Result<PmPtr, PoolError> {
-        self.pool_ref().reserve(self.node_bytes())
+        self.reserve_node()
     }
 
     fn write_new_leaf(
@@ -102,7 +102,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
                     Entry::plain(separator, at.offset())
                 })
                 .collect();
-            let at = self.pool_ref().reserve(self.node_bytes())?;
+            let at = self.reserve_node()?;
             blocks.nodes.push(at);
             self.write_new(at, level, first.0.offset(), &entries)?;
             nodes.push((at, first.1));

@@ -227,8 +227,12 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         view: View<'a, M>,
         level: u64,
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
-        let word = if level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH };
-        let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.nonce());
+        let (word, bits) = if level == 0 {
+            (S::Leaf::LATCH, S::Leaf::LATCH_BITS)
+        } else {
+            (S::Inner::LATCH, S::Inner::LATCH_BITS)
+        };
+        let latch = OnMedium::latch_in(view.medium(), view.word(word), bits, self.pool.nonce());
         let Some(version) = latch.read() else { return Ok(None) };
         Self::check_level(view, level)?;
         Ok(Some(NodeRef { at, view, level, latch, version }))

@@ -201,7 +201,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             upper.insert(rank - lower, entry);
             None
         };
-        let at = self.pool_ref().reserve(self.node_bytes())?;
+        let at = self.reserve_node()?;
         reserved.nodes.push(at);
         let separator = if image.level > 0 {
             let middle = upper[0];

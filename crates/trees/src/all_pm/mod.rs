@@ -69,7 +69,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use structure::Structure;
+use structure::{Structure, reserve_within};
 
 /// The components that a design on this engine chooses.
 pub trait AllPmSpec: Design + Sized {
@@ -124,6 +124,11 @@ const _: () = assert!(LEVEL_MAX <= LEVEL_MASK);
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     const NODE_BYTES: u64 = S::Leaf::BYTES as u64;
+    const OFFSET_MAX: u64 = if S::Leaf::OFFSET_MAX < S::Inner::OFFSET_MAX {
+        S::Leaf::OFFSET_MAX
+    } else {
+        S::Inner::OFFSET_MAX
+    };
     const SIZES_AGREE: () = assert!(
         S::Leaf::BYTES == S::Inner::BYTES
             && S::Leaf::BYTES == S::SPEC.node_bytes
@@ -172,7 +177,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         const { Self::SIZES_AGREE };
         let bytes = Self::anchor_bytes();
         let anchor = pool.reserve(bytes)?;
-        let leaf = pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(anchor, bytes))?;
+        let leaf = reserve_within(&pool, Self::NODE_BYTES, Self::OFFSET_MAX)
+            .inspect_err(|_| pool.release(anchor, bytes))?;
         S::Protocol::fill(Self::node_at(&pool, leaf)?, &S::Leaf::encode(0, 0, &[]));
         let mut block = vec![0; bytes as usize];
         let words = [MAGIC | Self::NODE_BYTES, root_word(leaf, 0)];

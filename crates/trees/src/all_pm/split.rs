@@ -88,7 +88,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     pub(super) fn halve(&self, image: &mut Image) -> Result<Half, Interrupted> {
         let right = image.slots.split_off(image.slots.len() / 2);
         let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
-        let at = self.pool_ref().reserve(self.node_bytes())?;
+        let at = self.reserve_node()?;
         if image.level > 0 {
             let middle = entries[0];
             self.write_new(at, image.level, middle.value, &entries[1..])?;
@@ -119,7 +119,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let view = self.anchor()?;
             return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
         }
-        let at = self.pool_ref().reserve(self.node_bytes())?;
+        let at = self.reserve_node()?;
         self.write_new(at, level, left.offset(), &[entry])?;
         Ok(at)
     }

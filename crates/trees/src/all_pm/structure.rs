@@ -11,8 +11,9 @@ use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Ordered, Slot, View};
 use crate::sorting::sort_pairs_stably;
-use bristlecone_pmem::sync::{Guard, OnMedium};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::medium::MediumError;
+use bristlecone_pmem::sync::{Guard, Latch, LatchBits, OnMedium};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 
 /// The sizes of a tree's blocks.
 #[derive(Clone, Copy)]
@@ -21,6 +22,26 @@ pub(super) struct Sizes {
     pub(super) node_bytes: u64,
     /// The size of the root block in bytes.
     pub(super) anchor_bytes: u64,
+    /// The largest offset of a node: [`Layout::OFFSET_MAX`].
+    offset_max: u64,
+}
+
+/// Reserves a block of `bytes` bytes at an offset of at most `offset_max`.
+///
+/// # Errors
+/// [`PoolError::Full`]: the pool has no such block.
+pub(super) fn reserve_within<M: Medium>(
+    pool: &Pool<M>,
+    bytes: u64,
+    offset_max: u64,
+) -> Result<PmPtr, PoolError> {
+    let at = pool.reserve(bytes)?;
+    if at.offset() <= offset_max {
+        return Ok(at);
+    }
+    pool.release(at, bytes);
+    let reason = MediumError::Limit { wanted: at.offset() + bytes, limit: offset_max };
+    Err(PoolError::Full { wanted: bytes, reason })
 }
 
 /// The fields of a layout that are numbers.
@@ -32,13 +53,21 @@ pub(super) struct NodeShape {
     pub(super) entries: usize,
     /// The index of the latch word.
     pub(super) latch: usize,
+    /// The bits of that word that are the latch.
+    pub(super) latch_bits: LatchBits,
     /// The number of words to prefetch.
     prefetch_words: usize,
 }
 
 impl NodeShape {
     const fn of<L: Layout>(prefetch_words: usize) -> Self {
-        Self { capacity: L::CAPACITY, entries: L::ENTRIES, latch: L::LATCH, prefetch_words }
+        Self {
+            capacity: L::CAPACITY,
+            entries: L::ENTRIES,
+            latch: L::LATCH,
+            latch_bits: L::LATCH_BITS,
+            prefetch_words,
+        }
     }
 }
 
@@ -119,7 +148,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
     }
 
     fn sizes(&self) -> Sizes {
-        Sizes { node_bytes: Self::NODE_BYTES, anchor_bytes: Self::anchor_bytes() }
+        Sizes {
+            node_bytes: Self::NODE_BYTES,
+            anchor_bytes: Self::anchor_bytes(),
+            offset_max: Self::OFFSET_MAX,
+        }
     }
 
     fn shape(&self, level: u64) -> NodeShape {
@@ -303,6 +336,22 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         anchor_view(self.pool_ref(), self.anchor_at())
     }
 
+    /// Returns the latch of a node.
+    pub(super) fn latch<'a>(&self, view: View<'a, M>, level: u64) -> Latch<OnMedium<'a, M>> {
+        let shape = self.shape(level);
+        let word = view.word(shape.latch);
+        OnMedium::latch_in(view.medium(), word, shape.latch_bits, self.pool_ref().nonce())
+    }
+
+    /// Reserves the block of a node. Nothing points to it.
+    ///
+    /// # Errors
+    /// [`PoolError::Full`]: the pool is full, as far as links reach.
+    pub(super) fn reserve_node(&self) -> Result<PmPtr, PoolError> {
+        let Sizes { node_bytes, offset_max, .. } = self.sizes();
+        reserve_within(self.pool_ref(), node_bytes, offset_max)
+    }
+
     /// Returns the node at `at` without checking its contents.
     pub(super) fn node(&self, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
         let words = self.pool_ref().block(at, self.node_bytes() as usize / 8)?;
@@ -416,8 +465,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         view: View<'a, M>,
         level: u64,
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
-        let word = view.word(self.shape(level).latch);
-        let latch = OnMedium::latch(view.medium(), word, self.pool_ref().nonce());
+        let latch = self.latch(view, level);
         let Some(version) = latch.read() else { return Ok(None) };
         self.check_level(view, level)?;
         Ok(Some(NodeRef::new(at, view, level, latch, version)))

@@ -114,6 +114,7 @@ fn a_structural_change_is_a_transaction() {
     structural_budgets::<WbTree<256>>(true);
     structural_budgets::<WbTreeBitmapLeaf<256>>(true);
     structural_budgets::<WbTreeSlotOnly<128>>(true);
+    structural_budgets::<WbTreeSlotOnly<64>>(true);
     structural_budgets::<WbTreeR<256>>(false);
 }
 

@@ -11,6 +11,7 @@ use super::structure::Structure;
 use crate::index::{TreeError, TreeStats};
 use crate::key::Key;
 use crate::node::{Image, View, check_order};
+use bristlecone_pmem::sync::LatchBits;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use std::collections::BTreeSet;
 
@@ -25,6 +26,8 @@ struct Walk<'c, 'f, M: Medium> {
     chain: Option<(View<'c, M>, PmPtr)>,
     /// Nodes that need repair, each with its contents.
     to_repair: Vec<(View<'c, M>, Image)>,
+    /// `true` if the walk frees latches whose nonce is too short to tell this open from another.
+    resets_latches: bool,
 }
 
 /// The key range of a node: from `low` on, and below `high`.
@@ -40,7 +43,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// nodes, unless their writers do. If this crashes too, the next recovery repeats it.
     pub(super) fn recover(&self) -> Result<(), TreeError> {
         let mut mark = |block, bytes| self.pool_ref().mark(block, bytes);
-        let walk = self.walk(&mut mark)?;
+        let walk = self.walk(&mut mark, true)?;
         self.pool_ref().finish_recovery();
         for (view, image) in walk.to_repair {
             if M::INJECTS_DEFECTS
@@ -67,16 +70,20 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             }
             Ok(())
         };
-        let walk = self.walk(&mut claim)?;
+        let walk = self.walk(&mut claim, false)?;
         match walk.to_repair.first() {
             None => Ok(walk.stats),
             Some((view, _)) => Err(view.corrupt(0, "node needs repair", 0, 1).into()),
         }
     }
 
-    fn walk<'a, 'f>(&'a self, claim: Claim<'f>) -> Result<Walk<'a, 'f, M>, Corrupt> {
-        let mut walk =
-            Walk { claim, stats: TreeStats::default(), chain: None, to_repair: Vec::new() };
+    fn walk<'a, 'f>(
+        &'a self,
+        claim: Claim<'f>,
+        resets_latches: bool,
+    ) -> Result<Walk<'a, 'f, M>, Corrupt> {
+        let stats = TreeStats::default();
+        let mut walk = Walk { claim, stats, chain: None, to_repair: Vec::new(), resets_latches };
         self.claim(&mut walk, self.anchor_at(), self.sizes().anchor_bytes)?;
         let (root, level) = read_root(self.anchor()?)?;
         walk.stats.height = level as u32 + 1;
@@ -106,6 +113,9 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let view = self.node(at)?;
         self.claim(walk, at, self.node_bytes())?;
         self.check_level(view, level)?;
+        if walk.resets_latches && self.shape(level).latch_bits != LatchBits::Whole {
+            self.latch(view, level).reset();
+        }
         let image = self.image(view, level)?;
         if level == 0 {
             walk.link(view, at, PmPtr::new(image.link))?;

@@ -99,6 +99,7 @@ fn a_loaded_tree_of_the_wb_tree_study_matches_the_model() {
     matches_the_model::<WbTree<256>, u64>(|number| number);
     matches_the_model::<WbTreeBitmapLeaf<256>, u64>(|number| number);
     matches_the_model::<WbTreeSlotOnly<128>, u64>(|number| number);
+    matches_the_model::<WbTreeSlotOnly<64>, u64>(|number| number);
     matches_the_model::<WbTreeR<256>, u64>(|number| number);
 }
 

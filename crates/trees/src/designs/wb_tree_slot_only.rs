@@ -1,15 +1,15 @@
-//! `wb-tree-slot-only`: the write-atomic B+-tree with nodes of two lines, whose slot array is
+//! `wb-tree-slot-only`: the write-atomic B+-tree with nodes of one line or two, whose slot array is
 //! itself the commit word.
 
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::{Layout, SlotOnly};
+use crate::node::SlotOnly;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// The write-atomic B+-tree with slot-only nodes. `NODE` is 128, because a commit word holds at
-/// most seven slots.
+/// The write-atomic B+-tree with slot-only nodes. `NODE` is 64 or 128, because a commit word holds
+/// at most seven slots.
 #[derive(Debug)]
 pub struct WbTreeSlotOnly<const NODE: usize>;
 
@@ -18,7 +18,7 @@ impl<const NODE: usize> Design for WbTreeSlotOnly<NODE> {
         name: "wb-tree-slot-only",
         source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",
         persistent: true,
-        node_bytes: SlotOnly::BYTES,
+        node_bytes: NODE,
         budget: Budget {
             insert: Cost::new(2, 2),
             update: Cost::new(1, 1),
@@ -31,8 +31,8 @@ impl<const NODE: usize> Design for WbTreeSlotOnly<NODE> {
 }
 
 impl<const NODE: usize> AllPmSpec for WbTreeSlotOnly<NODE> {
-    type Leaf = SlotOnly;
-    type Inner = SlotOnly;
+    type Leaf = SlotOnly<NODE>;
+    type Inner = SlotOnly<NODE>;
     type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
     const INSERTS_WITH_SPLITS: bool = true;

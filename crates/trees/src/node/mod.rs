@@ -59,6 +59,7 @@ pub use sorted::{LinearSorted, Sorted};
 pub use view::View;
 
 use crate::key::Entry;
+use bristlecone_pmem::sync::LatchBits;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord};
 use core::cmp::Ordering;
 use core::hint::select_unpredictable;
@@ -136,8 +137,12 @@ pub trait Layout: Send + Sync + 'static {
     const BYTES: usize;
     /// The maximum number of entries in a node.
     const CAPACITY: usize;
-    /// The index of the transient word that holds the latch.
+    /// The index of the word that holds the latch.
     const LATCH: usize;
+    /// The bits of that word that are the latch.
+    const LATCH_BITS: LatchBits = LatchBits::Whole;
+    /// The largest offset that a node may have, so that a link can name it.
+    const OFFSET_MAX: u64 = u64::MAX;
     /// The index of the first entry's first word.
     const ENTRIES: usize;
 

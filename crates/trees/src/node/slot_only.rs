@@ -1,47 +1,59 @@
-//! Slots only: seven entries in two lines, and one word with their number, order, level and link.
+//! Slots only: up to seven entries in one or two lines, and one word with their number and order.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | slots | commit | see below |
-//! | 1 | 8 | latch | transient | version |
+//! | 1 | 8 | link, latch | data, transient | see below |
 //! | 2.. | 16 each | entries | data | key word, value word |
 //!
-//! | bits of slots | field |
+//! | byte of slots | field |
 //! | --- | --- |
-//! | 0..3 | number of entries |
-//! | 3..24 | their indices in key order, 3 bits each |
-//! | 24..29 | level |
-//! | 29..64 | next leaf or leftmost child, in multiples of the node size |
+//! | 0 | number of entries in bits 0 to 2, level in bits 3 to 7 |
+//! | 1 to 7 | index of the entry of that rank, from 1; bytes behind the last one are 0 |
 //!
-//! 1. An entry is durable before the slots word shows it. That word alone commits every change, so
-//!    nothing relies on the order in which the words of a line persist.
+//! | bits of word 1 | field |
+//! | --- | --- |
+//! | 0..35 | latch |
+//! | 35..64 | next leaf or leftmost child, in multiples of the node size |
+//!
+//! 1. An entry is durable before the slots word shows it. That word alone commits an insert or a
+//!    remove, so nothing relies on the order in which the words of a line persist.
 //! 2. An index that is not among the slots is free. It is used again only after the store that
 //!    dropped it is durable.
+//! 3. Only a transaction changes the link. The log has it without a latch, and the holder of the
+//!    latch stores it with the latch as it is.
 
 use super::{
     Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect,
     encode, find_ordered,
 };
 use crate::key::Entry;
+use bristlecone_pmem::sync::LatchBits;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
 use core::cmp::Ordering;
 
-/// The slot-only layout, in nodes of two lines (128 B).
+/// The slot-only layout, in nodes of one line or two.
 #[derive(Debug)]
-pub struct SlotOnly;
+pub struct SlotOnly<const NODE: usize>;
 
 const COMMIT: usize = 0;
+/// The index of the word of link and latch.
 const LATCH: usize = 1;
 const ENTRIES: usize = 2;
-const BYTES: usize = 128;
-const CAPACITY: usize = (BYTES / 8 - ENTRIES) / 2;
-const INDEX_BITS: usize = 3;
-const LEVEL_SHIFT: usize = 24;
-const LINK_SHIFT: usize = 29;
+const SLOT_BITS: usize = 8;
+/// The bits of byte 0 that hold the number of entries; the level lies above them.
+const COUNT_BITS: usize = 3;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+const LINK_SHIFT: u32 = LatchBits::LINK_SHIFT;
 
-const _: () = assert!(CAPACITY == 7 && CAPACITY < 1 << INDEX_BITS);
-const _: () = assert!(INDEX_BITS * (CAPACITY + 1) <= LEVEL_SHIFT);
-const _: () = assert!(LEVEL_MAX >> (LINK_SHIFT - LEVEL_SHIFT) == 0);
+const _: () = assert!(LEVEL_MAX >> (SLOT_BITS - COUNT_BITS) == 0);
+
+/// Returns the number of entries that fit into a node.
+const fn capacity(node_bytes: usize) -> usize {
+    let capacity = (node_bytes / 8 - ENTRIES) / 2;
+    assert!(capacity >= 3 && capacity < 1 << COUNT_BITS && node_bytes.is_multiple_of(64));
+    capacity
+}
 
 /// A copy of the slots word.
 #[derive(Clone, Copy)]
@@ -54,43 +66,38 @@ impl Slots {
     }
 
     /// Returns the slots word of a node with that content.
-    ///
-    /// # Panics
-    /// If `link` is not the offset of a node: blocks of 128 B lie at multiples of 128.
-    fn encode(level: u64, link: u64, indices: impl Iterator<Item = usize>) -> Self {
-        let unit = BYTES as u64;
-        let units = link / unit;
-        assert!(link.is_multiple_of(unit) && units >> (64 - LINK_SHIFT) == 0 && level <= LEVEL_MAX);
+    fn encode(level: u64, indices: impl Iterator<Item = usize>) -> Self {
+        assert!(level <= LEVEL_MAX);
         let (mut count, mut order) = (0, 0);
         for index in indices {
             count += 1;
-            order |= (index as u64) << (INDEX_BITS * count);
+            order |= (index as u64) << (SLOT_BITS * count);
         }
-        assert!(count <= CAPACITY);
-        Self(units << LINK_SHIFT | level << LEVEL_SHIFT | order | count as u64)
+        assert!(count as u64 <= COUNT_MASK);
+        Self(order | level << COUNT_BITS | count as u64)
     }
 
     #[inline(always)]
     fn count(self) -> usize {
-        (self.0 & 7) as usize
+        (self.0 & COUNT_MASK) as usize
     }
 
     #[inline(always)]
     fn index(self, rank: usize) -> usize {
-        (self.0 >> (INDEX_BITS * (rank + 1)) & 7) as usize
+        (self.0 >> (SLOT_BITS * (rank + 1)) & 0xff) as usize
     }
 
     /// Returns the index of that rank, after a check that the node has such a slot.
     #[inline(always)]
-    fn checked_index<M: Medium>(self, node: View<'_, M>, rank: usize) -> Result<usize, Corrupt> {
-        let index = self.index(rank);
-        if index >= CAPACITY {
-            return Err(node.corrupt(
-                COMMIT,
-                "slot that names no valid entry",
-                CAPACITY as u64,
-                index as u64,
-            ));
+    fn checked_index<const NODE: usize, M: Medium>(
+        self,
+        node: View<'_, M>,
+        rank: usize,
+    ) -> Result<usize, Corrupt> {
+        let (index, capacity) = (self.index(rank), capacity(NODE));
+        if index >= capacity {
+            let what = "slot that names no valid entry";
+            return Err(node.corrupt(COMMIT, what, capacity as u64, index as u64));
         }
         Ok(index)
     }
@@ -100,15 +107,11 @@ impl Slots {
     }
 
     fn level(self) -> u64 {
-        self.0 >> LEVEL_SHIFT & ((1 << (LINK_SHIFT - LEVEL_SHIFT)) - 1)
-    }
-
-    fn link(self) -> u64 {
-        (self.0 >> LINK_SHIFT) * BYTES as u64
+        (self.0 & 0xff) >> COUNT_BITS
     }
 
     fn from_image(image: &Image) -> Self {
-        Self::encode(image.level, image.link, image.slots.iter().map(|slot| slot.index))
+        Self::encode(image.level, image.slots.iter().map(|slot| slot.index))
     }
 
     fn commit<M: Medium>(self, node: View<'_, M>, fenced: Fenced) -> Fenced {
@@ -117,25 +120,42 @@ impl Slots {
     }
 }
 
-impl Layout for SlotOnly {
-    const BYTES: usize = BYTES;
-    const CAPACITY: usize = CAPACITY;
+/// Returns the bits of word 1 for the link to a node of `NODE` bytes.
+///
+/// # Panics
+/// If `link` is not the offset of a node at most at [`Layout::OFFSET_MAX`].
+fn link_bits<const NODE: usize>(link: u64) -> u64 {
+    assert!(link.is_multiple_of(NODE as u64) && link <= SlotOnly::<NODE>::OFFSET_MAX);
+    (link / NODE as u64) << LINK_SHIFT
+}
+
+impl<const NODE: usize> Layout for SlotOnly<NODE> {
+    const BYTES: usize = NODE;
+    const CAPACITY: usize = capacity(NODE);
     const LATCH: usize = LATCH;
+    const LATCH_BITS: LatchBits = LatchBits::BesideLink;
     const ENTRIES: usize = ENTRIES;
+    const OFFSET_MAX: u64 = NODE as u64 * (u64::MAX >> LINK_SHIFT);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
-        let slots = Slots::encode(level, link, 0..entries.len());
-        encode(&[slots.0, 0], entries)
+        let slots = Slots::encode(level, 0..entries.len());
+        encode(&[slots.0, link_bits::<NODE>(link)], entries)
     }
 
+    /// A damaged link may also damage the latch beside it, so that no thread waits for it.
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
+        let (link, end) = (Self::link(node), node.medium().len());
+        if link >= end {
+            return Err(node.corrupt(LATCH, "pointer to a node", end, link));
+        }
         Ok(Slots::load(node).level())
     }
 
     #[inline(always)]
     fn link<M: Medium>(node: View<'_, M>) -> u64 {
-        Slots::load(node).link()
+        let kept = LatchBits::BesideLink.link();
+        (node.medium().load_beside(node.word(LATCH), kept) >> LINK_SHIFT) * NODE as u64
     }
 
     #[inline(always)]
@@ -155,7 +175,7 @@ impl Layout for SlotOnly {
         let slots = Slots::load(node);
         let mut seen = 0;
         for rank in 0..slots.count() {
-            let index = slots.checked_index(node, rank)?;
+            let index = slots.checked_index::<NODE, M>(node, rank)?;
             if seen >> index & 1 == 1 {
                 return Err(node.corrupt(COMMIT, "entry in two slots", 1, index as u64));
             }
@@ -170,19 +190,26 @@ impl Layout for SlotOnly {
 
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         changes.push((node.word(COMMIT), Slots::from_image(image).0));
+        if image.link != Self::link(node) {
+            changes.push((node.word(LATCH), link_bits::<NODE>(image.link)));
+        }
     }
 
     /// ```text
-    /// W slots    the word that the log holds
-    /// F slots
+    /// W slots, link    as in the log, with the latch as it is
+    /// F line 0
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         node.store(COMMIT, Slots::from_image(image).0);
-        node.flush(COMMIT..=COMMIT);
+        if image.link != Self::link(node) {
+            let latch = node.load(LATCH) & !LatchBits::BesideLink.link();
+            node.store(LATCH, link_bits::<NODE>(image.link) | latch);
+        }
+        node.flush(COMMIT..=LATCH);
     }
 }
 
-impl Atomic for SlotOnly {
+impl<const NODE: usize> Atomic for SlotOnly<NODE> {
     /// ```text
     /// W entry     1 line    crash before C: the entry is invisible (1)
     /// F entry |
@@ -192,13 +219,13 @@ impl Atomic for SlotOnly {
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
         let slots = Slots::load(node);
         let free = |index: &usize| slots.indices().all(|taken| taken != *index);
-        let index = (0..CAPACITY).find(free).expect("the caller checked for a free slot");
+        let index = (0..Self::CAPACITY).find(free).expect("the caller checked for a free slot");
         node.store_entry(ENTRIES, index, entry);
         let word = ENTRIES + 2 * index;
         let fenced = node.persist(word..=word);
         let indices = slots.indices();
         let indices = indices.clone().take(rank).chain([index]).chain(indices.skip(rank));
-        Slots::encode(slots.level(), slots.link(), indices).commit(node, fenced)
+        Slots::encode(slots.level(), indices).commit(node, fenced)
     }
 
     /// ```text
@@ -208,19 +235,21 @@ impl Atomic for SlotOnly {
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         let slots = Slots::load(node);
         let indices = slots.indices().filter(|&index| index != at.index);
-        node.store(COMMIT, Slots::encode(slots.level(), slots.link(), indices).0);
+        node.store(COMMIT, Slots::encode(slots.level(), indices).0);
         node.persist(COMMIT..=COMMIT)
     }
 }
 
-impl Ordered for SlotOnly {
+impl<const NODE: usize> Ordered for SlotOnly<NODE> {
     #[inline(always)]
     fn partition<M: Medium>(
         node: View<'_, M>,
         mut before: impl FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<usize, Corrupt> {
         let slots = Slots::load(node);
-        bisect(slots.count(), |rank| before(node.entry(ENTRIES, slots.checked_index(node, rank)?)))
+        bisect(slots.count(), |rank| {
+            before(node.entry(ENTRIES, slots.checked_index::<NODE, M>(node, rank)?))
+        })
     }
 
     #[inline(always)]
@@ -230,7 +259,7 @@ impl Ordered for SlotOnly {
             let (expected, found) = (rank as u64 + 1, slots.count() as u64);
             return Err(node.corrupt(COMMIT, "number of slots", expected, found));
         }
-        let index = slots.checked_index(node, rank)?;
+        let index = slots.checked_index::<NODE, M>(node, rank)?;
         Ok(Slot { index, entry: node.entry(ENTRIES, index) })
     }
 }

@@ -163,7 +163,8 @@ proptest! {
         check_atomic::<SlotLine<512>>(&picks);
         check_atomic::<Bitmap<256>>(&picks);
         check_atomic::<Bitmap<1024>>(&picks);
-        check_atomic::<SlotOnly>(&picks);
+        check_atomic::<SlotOnly<128>>(&picks);
+        check_atomic::<SlotOnly<64>>(&picks);
         check_atomic::<Isle<Counters, 256>>(&picks);
         check_atomic::<Isle<Counters, 2048>>(&picks);
         check_atomic::<Isle<InLine, 256>>(&picks);
@@ -192,7 +193,8 @@ proptest! {
         read::<Bitmap<512>>(&words);
         read::<Isle<Counters, 512>>(&words);
         read::<Isle<InLine, 512>>(&words);
-        read::<SlotOnly>(&words);
+        read::<SlotOnly<128>>(&words);
+        read::<SlotOnly<64>>(&words);
         read::<Packed<512>>(&words);
         read::<Sorted<512>>(&words);
     }
@@ -204,7 +206,7 @@ fn capacities_are_those_of_the_pages() {
     assert_eq!([SlotBitmap::<512>::CAPACITY, SlotBitmap::<512>::ENTRIES * 8], [28, 64]);
     assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES * 8], [58, 96]);
     assert_eq!([Bitmap::<256>::CAPACITY, Bitmap::<512>::CAPACITY], [14, 30]);
-    assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::CAPACITY], [62, 7]);
+    assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::<128>::CAPACITY], [62, 7]);
     assert_eq!([Isle::<Counters, 256>::PAIRS, Isle::<Counters, 512>::PAIRS], [12, 28]);
     assert_eq!([Isle::<Counters, 1024>::PAIRS, Isle::<Counters, 2048>::PAIRS], [60, 124]);
     assert_eq!([Sorted::<256>::CAPACITY, Sorted::<4096>::CAPACITY], [14, 254]);
@@ -214,7 +216,7 @@ fn capacities_are_those_of_the_pages() {
 fn a_node_applies_an_image() {
     applies_an_image::<SlotBitmap<256>>();
     applies_an_image::<SlotBitmap<1024>>();
-    applies_an_image::<SlotOnly>();
+    applies_an_image::<SlotOnly<128>>();
     applies_an_image::<Sorted<256>>();
 }
 
@@ -294,7 +296,7 @@ fn a_search_by_slots_halves_them() {
     check::<SlotBitmap<256>>();
     check::<SlotBitmap<512>>();
     check::<SlotBitmap<1024>>();
-    check::<SlotOnly>();
+    check::<SlotOnly<128>>();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The accesses of a recovery to the lazy image, and the forks at its reads.
 
+use super::Noted;
 use super::state::State;
 use super::{FRESH_SHIFT, LazyImage, OPEN_AND_FRESH, SLOT_SHIFT, Shared};
 use crate::medium::arena::words_of;
@@ -68,7 +69,7 @@ impl Shared {
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
         // A latch takes a stale word for free whatever it holds, so nothing depends on that word.
         if entry & bit << FRESH_SHIFT != 0 && !(of_latch && state.is_stale_latch(base)) {
-            state.noted.push((index as u32, base));
+            state.noted.push(Noted { word: index as u32, mask: u64::MAX, value: base });
             self.set_entry_at(index, entry & !(bit << FRESH_SHIFT));
         }
         if entry & bit == 0 {
@@ -81,9 +82,34 @@ impl Shared {
             state.slots[slot as usize].now = now;
             return value;
         }
-        let value = state.decide(slot, &mut now, (index as u32, place), base);
+        let value = state.decide(slot, &mut now, (index as u32, place), base, u64::MAX);
         state.slots[slot as usize].now = now;
         self.put(state, index, value);
+        value
+    }
+
+    /// Reads a word with a latch beside the bits `kept`.
+    fn read_beside(&self, index: usize, kept: u64) -> u64 {
+        if self.is_fixed(index) {
+            return self.arena.get(index);
+        }
+        let state = &mut *self.state.lock();
+        let base = self.arena.get(index);
+        let (entry, bit) = (self.entry_at(index), self.bit_of(index));
+        // The word stays fresh: other code that loads it depends on all of its bits.
+        let noted = Noted { word: index as u32, mask: kept, value: base & kept };
+        if entry & bit << FRESH_SHIFT != 0 && !state.noted.contains(&noted) {
+            state.noted.push(noted);
+        }
+        if entry & bit == 0 {
+            return base;
+        }
+        let slot = (entry >> SLOT_SHIFT) as u32;
+        let place = index & ((1 << self.unit_shift) - 1);
+        let mut now = core::mem::take(&mut state.slots[slot as usize].now);
+        let value = state.decide(slot, &mut now, (index as u32, place), base, kept);
+        state.slots[slot as usize].now = now;
+        state.touch(slot);
         value
     }
 
@@ -142,6 +168,11 @@ unsafe impl Simulation for Shared {
         self.read(self.arena.index(word), true)
     }
 
+    fn load_beside(&self, word: &PmWord, kept: u64) -> u64 {
+        self.step();
+        self.read_beside(self.arena.index(word), kept)
+    }
+
     fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
         self.step();
         let index = self.arena.index(word);
@@ -152,6 +183,24 @@ unsafe impl Simulation for Shared {
         self.step();
         let index = self.arena.index(word);
         let found = self.read(index, true);
+        if found != old {
+            return Err(found);
+        }
+        self.write(&mut self.state.lock(), index, new);
+        Ok(())
+    }
+
+    fn cas_beside(
+        &self,
+        word: &PmWord,
+        old: u64,
+        new: u64,
+        kept: u64,
+        _: CallSite,
+    ) -> Result<(), u64> {
+        self.step();
+        let index = self.arena.index(word);
+        let found = self.read_beside(index, kept);
         if found != old {
             return Err(found);
         }
@@ -204,6 +253,12 @@ mod tests {
         ))
     }
 
+    /// Returns the noted words, all of whose bits count, with their values.
+    fn notes(image: &LazyImage) -> Vec<(u32, u64)> {
+        let whole = |noted: &Noted| (noted.mask == u64::MAX).then_some((noted.word, noted.value));
+        image.noted().iter().map(|noted| whole(noted).unwrap()).collect()
+    }
+
     fn what_is_read_of_the_start_is_noted_and_nothing_else(mode: PersistenceModel) {
         let history = history(mode);
         let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
@@ -228,15 +283,15 @@ mod tests {
         // Word 72 may hold either value. Word 64 holds the guaranteed value, and word 16 the value
         // that each run stored.
         assert_eq!(found, [2, 1072]);
-        assert_eq!(image.noted(), [(8, 1008), (72, 1072)]);
+        assert_eq!(notes(&image), [(8, 1008), (72, 1072)]);
         // A run without that store sees the word of the start.
         image.start(None);
         assert_eq!(image.shared.read(16, false), 1016);
         image.restore();
-        assert_eq!(image.noted(), [(8, 1008), (72, 1072), (16, 1016)]);
+        assert_eq!(notes(&image), [(8, 1008), (72, 1072), (16, 1016)]);
         image.disarm();
         image.reset(&start);
-        assert_eq!(image.noted(), []);
+        assert!(image.noted().is_empty());
         assert_eq!(image.shared.read(72, false), 1072);
     }
 
@@ -281,5 +336,41 @@ mod tests {
         assert_eq!(image.shared.read(64, true), HELD);
         image.restore();
         assert!(!image.next_path());
+    }
+
+    /// A word with a latch in its low bits beside a link, which alone forks the run, and which
+    /// alone is noted.
+    #[test]
+    fn a_latch_beside_a_link_forks_for_the_link() {
+        const LINK: u64 = !0 << 35;
+        let link = |units: u64| units << 35;
+        let store = |old, new, role| Event::Store { word: 64, old, new, role };
+        let entry = |event| TraceEntry { thread: 0, at: Location::caller(), event };
+        let entries = vec![
+            entry(store(link(3), link(3) | 1, StoreRole::Transient)),
+            entry(store(link(3) | 1, link(5) | 1, StoreRole::Data)),
+            entry(store(link(5) | 1, link(5) | 4, StoreRole::Transient)),
+        ];
+        let trace = Trace { bytes: BYTES, entries, begin: 0 };
+        let history = Arc::new(StoreHistory::compile(&trace, PersistenceModel::Px86));
+        let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
+        let start = Arena::new(BYTES, BYTES);
+        start.set(64, link(3));
+        image.reset(&start);
+        history.steps.iter().for_each(|&(_, step)| image.advance(step));
+        let _ = image.arm(false);
+        let mut found = Vec::new();
+        loop {
+            image.start(None);
+            let value = image.shared.read_beside(64, LINK);
+            assert_eq!(image.shared.read_beside(64, LINK), value);
+            found.push(value);
+            image.restore();
+            if !image.next_path() {
+                break;
+            }
+        }
+        assert_eq!(found, [link(5) | 4, link(3) | 1]);
+        assert_eq!(image.noted(), [Noted { word: 64, mask: LINK, value: link(3) }]);
     }
 }

@@ -11,6 +11,7 @@
 //!    through `Latch` needs no fork: the run takes the newest value, and fixes nothing. If one
 //!    content has the nonce of this open, or if code loads the word in another way, the run forks
 //!    as for any word.
+//!    Of a word with a latch beside other bits these alone fork the run.
 //! 5. One memory serves all runs: stores and fixed values of a run are undone after it.
 //! 6. One thread at a time runs on it, so a replay meets the same forks.
 //! 7. Memory holds the guaranteed words. A word of a unit with several contents is in the unit's
@@ -19,7 +20,7 @@
 pub(crate) mod access;
 mod state;
 
-pub(crate) use state::{LostWords, Undecided};
+pub(crate) use state::{LostWords, Noted, Undecided};
 
 use crate::medium::arena::Arena;
 use crate::model::contents::{Cube, UnitContents, count};
@@ -97,7 +98,7 @@ impl LazyImage {
     /// Returns the words of the image of the last [`reset`](Self::reset) that a run read before
     /// anything was stored in them, with their values. The result of a run depends on no other
     /// word.
-    pub(crate) fn noted(&self) -> Vec<(u32, u64)> {
+    pub(crate) fn noted(&self) -> Vec<Noted> {
         self.shared.state.lock().noted.clone()
     }
 
@@ -250,7 +251,7 @@ impl LazyImage {
         let state = &mut *self.shared.state.lock();
         while let Some(fork) = state.path.get(run.depth).copied() {
             let depth = run.depth;
-            self.fork(state, run, fork.word);
+            self.fork(state, run, (fork.word, fork.mask));
             if run.depth == depth {
                 state.is_deterministic = false;
                 return;
@@ -258,19 +259,19 @@ impl LazyImage {
         }
     }
 
-    /// Forks a run that is over and [restored](Self::restore) at each of `words` in which its
-    /// images differ. The run continues with the newest.
-    pub(crate) fn tell_apart(&self, run: &mut Undecided, words: impl Iterator<Item = u32>) {
+    /// Forks a run that is over and [restored](Self::restore) at each of `words`, with the bits
+    /// that count, in which its images differ. The run continues with the newest.
+    pub(crate) fn tell_apart(&self, run: &mut Undecided, words: impl Iterator<Item = (u32, u64)>) {
         let state = &mut *self.shared.state.lock();
         words.for_each(|word| self.fork(state, run, word));
     }
 
-    fn fork(&self, state: &mut State, run: &mut Undecided, word: u32) {
+    fn fork(&self, state: &mut State, run: &mut Undecided, (word, mask): (u32, u64)) {
         let Some(slot) = state.known_slot(word >> self.shared.unit_shift) else { return };
         let Some((_, cubes)) = run.units.iter_mut().find(|unit| unit.0 == slot) else { return };
         let place = word as usize & ((1 << self.shared.unit_shift) - 1);
         (state.depth, state.nonce) = (run.depth, run.nonce);
-        state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize));
+        state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize), mask);
         run.depth = state.depth;
     }
 

@@ -16,7 +16,7 @@ pub(super) struct State {
     /// The words that the run overwrote, with their former values, and whether they were fresh.
     pub(super) journal: Vec<(u32, u64, bool)>,
     /// The fresh words that runs have read, with their values.
-    pub(super) noted: Vec<(u32, u64)>,
+    pub(super) noted: Vec<Noted>,
     pub(super) path: Vec<Fork>,
     pub(super) depth: usize,
     /// The state of the random choices, if the run makes its choices at random.
@@ -50,10 +50,27 @@ pub(super) struct Unit {
     pub(super) is_touched: bool,
 }
 
+/// A word of the start that a run has read: its value in the bits that the run depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Noted {
+    pub(crate) word: u32,
+    pub(crate) mask: u64,
+    pub(crate) value: u64,
+}
+
+impl Noted {
+    /// Returns `true` if `value` has the noted bits.
+    pub(crate) fn agrees(&self, value: u64) -> bool {
+        (value ^ self.value) & self.mask == 0
+    }
+}
+
 /// A fork of the path: the value that was taken for a word, and the number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fork {
     pub(super) word: u32,
+    /// The bits of the word that the run depends on.
+    pub(super) mask: u64,
     pub(super) taken: u32,
     pub(super) of: u32,
 }
@@ -134,28 +151,38 @@ impl State {
         is_free.then(|| self.values[0])
     }
 
-    /// Returns the value of a word whose unit can have the contents `now`, and narrows them to
-    /// those that agree. `base` is the word below all items. Forks the run if there are several
-    /// values.
+    /// Returns the newest value of a word whose unit can have the contents `now`, after narrowing
+    /// these to the ones that agree in the bits `mask` of the word. `base` is the word below all
+    /// items. Forks the run if these bits have several values.
     pub(super) fn decide(
         &mut self,
         slot: u32,
         now: &mut Vec<Cube>,
         (word, place): (u32, usize),
         base: u64,
+        mask: u64,
     ) -> u64 {
         let items = &self.slots[slot as usize].items;
         let contents = UnitContents { items, all: &self.history.items, base };
         self.values.clear();
         contents.values(now, place, &mut self.values);
+        if mask != u64::MAX {
+            let mut first = Vec::new();
+            for &value in &self.values {
+                if first.iter().all(|other| (other ^ value) & mask != 0) {
+                    first.push(value);
+                }
+            }
+            self.values = first;
+        }
         let of = self.values.len() as u32;
         if of == 1 {
             return self.values[0];
         }
-        let taken = self.choose(word, of);
+        let taken = self.choose(word, mask, of);
         let value = self.values[taken as usize];
         let items = &self.slots[slot as usize].items;
-        UnitContents { items, all: &self.history.items, base }.keep(now, place, value);
+        UnitContents { items, all: &self.history.items, base }.keep(now, place, mask, value);
         value
     }
 
@@ -174,17 +201,18 @@ impl State {
         }
     }
 
-    /// Returns the number of the value, out of `of`, that the run takes for `word`.
-    pub(super) fn choose(&mut self, word: u32, of: u32) -> u32 {
+    /// Returns the number of the value, out of `of`, that the run takes for the bits `mask` of
+    /// `word`.
+    pub(super) fn choose(&mut self, word: u32, mask: u64, of: u32) -> u32 {
         self.depth += 1;
         if let Some(seed) = &mut self.sampling {
             return (split_mix(seed) % u64::from(of)) as u32;
         }
         if self.path.len() < self.depth {
-            self.path.push(Fork { word, taken: 0, of });
+            self.path.push(Fork { word, mask, taken: 0, of });
         }
         let fork = self.path[self.depth - 1];
-        if (fork.word, fork.of) != (word, of) {
+        if (fork.word, fork.mask, fork.of) != (word, mask, of) {
             self.is_deterministic = false;
         }
         fork.taken.min(of - 1)
