@@ -63,7 +63,7 @@ fn counts_are_the_same_in_each_run() {
 
 #[test]
 fn claims_that_need_other_node_sizes_or_variants_say_how_to_build_them() {
-    for claim in ["wo-flush-delete", "ccl-formula"] {
+    for claim in ["isle-node-size", "ccl-formula"] {
         let command = [&["reproduce", "--json", "--quick", claim], &SMALL[..]].concat();
         let done = run(&command, b"");
         if cfg!(feature = "all-sizes") {
