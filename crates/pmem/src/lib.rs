@@ -13,7 +13,7 @@
 //! | [`sync`] | latches and deferred reclamation, all volatile |
 //! | [`dram`] | arrays of volatile words that grow in place |
 //! | [`journal`] | a plain file that survives a power cut: a journal of lines beside it |
-//! | [`mod@file`] | a pool file as one medium: mapped, or with a journal |
+//! | [`file`](mod@file) | a pool file as one medium: mapped, or with a journal |
 //! | [`alloc`] | the allocator: volatile, rebuilt from what the roots reach |
 //! | [`log`] | redo and undo-redo logs: failure-atomic changes of several words |
 //! | [`pool`] | the file: superblocks, roots, heap; opening, growing, closing |
