@@ -5,8 +5,8 @@
 //!
 //! # Durability
 //!
-//! A write is *durable* if no crash that the file's [`Domain`] covers can undo it. Every write is
-//! durable when its method returns; there is no commit.
+//! A write is *durable* against a crash that cannot undo it. When its method has returned, a write
+//! is durable against the crashes in the last column; there is no commit.
 //!
 //! | file | [`Domain`] | [`Durability`] | a write that returned survives |
 //! | --- | --- | --- | --- |
@@ -15,9 +15,10 @@
 //! | on a disk, in memory | `ProcessCrash` | `Process` | a kill; **not** a power cut |
 //! | persistent memory, mounted with DAX | `Adr`, `Eadr` | no choice | a kill and a power cut |
 //!
-//! A write that a crash interrupts took effect completely or not at all. Such a crash leaks no
-//! space and does not undo a value that [`Store::get`] has returned. [`Options::require`] refuses a
-//! file whose domain is weaker than you need; [`Store::stats`] returns the domain in force.
+//! A write that a crash interrupts took effect completely or not at all. A crash leaks no space. It
+//! does not undo a value that [`Store::get`] has returned, but for a power cut under `Interval`,
+//! which takes the last writes, in order. [`Options::require`] refuses a file whose domain is
+//! weaker than you need; [`Store::stats`] returns the domain in force.
 //!
 //! On a disk the store keeps a journal in a folder beside the file until it is closed. A power cut
 //! under `Interval` loses the newest writes, and of two writes never the earlier alone;

@@ -24,11 +24,10 @@ use std::time::Duration;
 
 /// An ordered map from byte strings to byte strings, in one file.
 ///
-/// Every write is durable when its method returns: no crash that the file's
-/// [`Domain`](crate::Domain) covers can undo it. Nor can such a crash undo a value that
-/// [`get`](Self::get) has returned. On a disk, which crashes these are is the choice of
-/// [`Options::durability`](crate::Options::durability): by default a kill at once, and a power cut
-/// once a thread has synced, every 100 ms.
+/// When its method has returned, no kill of the process can undo a write, nor a value that
+/// [`get`](Self::get) has returned. On persistent memory no power cut can either. On a disk that is
+/// the choice of [`Options::durability`](crate::Options::durability): by default a power cut
+/// undoes nothing that a thread has synced, which it does every 100 ms.
 ///
 /// All threads of one process may use a store at once, by reference or in an [`Arc`]. Each method
 /// that takes one key is atomic. Several writes together are not: there are no transactions.

@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
-/// Put the pairs of a file into a store, which is created if there is none. Each put is durable.
+/// Put the pairs of a file into a store, which is created if there is none. Each put is
+/// acknowledged by itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     /// Format of the file.
     #[arg(long, value_enum, default_value_t = Format::Tsv)]
     format: Format,
-    /// Print each key, in the format of the file, when its pair is durable.
+    /// Print each key, in the format of the file, when its put has returned.
     #[arg(long)]
     ack: bool,
     /// Number of threads that put.
