@@ -148,8 +148,8 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Adds an entry to a cell that has a free slot, and flushes. Durable after the next fence.
-    /// What the entry refers to is durable.
+    /// Adds an entry to a cell that has a free slot, and flushes. Durable after the next fence. The
+    /// caller has made durable what the entry refers to.
     ///
     /// ```text
     /// W entry[j]

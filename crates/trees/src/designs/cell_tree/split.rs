@@ -21,7 +21,7 @@ struct RightLeaf<K: Key> {
     /// The separator word of the low key.
     word: u64,
     separator: K::Owned,
-    /// Whether one of the leaves has the new entry.
+    /// `true` if one of the leaves has the new entry.
     has_new: bool,
 }
 
@@ -29,7 +29,7 @@ struct RightLeaf<K: Key> {
 struct Division<K: Key> {
     separator: K::Owned,
     moved: Vec<Moved>,
-    /// Whether the new entry belongs to the right leaf.
+    /// `true` if the new entry belongs to the right leaf.
     new_goes_right: bool,
 }
 
