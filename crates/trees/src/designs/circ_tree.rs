@@ -1,6 +1,6 @@
 //! `circ-tree`: Circ-Tree, with every node in persistent memory, a sorted ring.
 //!
-//! See `docs/designs/circ-tree.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/circ-tree.md` for the source, the budget and the mechanisms.
 
 use crate::all_pm::{AllPmSpec, FailureAtomic, UniqueWordsAllPm, Wal};
 use crate::index::Design;

@@ -1,6 +1,6 @@
 //! `circ-tree-r`: Circ-Tree, with sorted leaves that are ring buffers and inner nodes in DRAM.
 //!
-//! See `docs/designs/circ-tree-r.md` for the source, the persist orders and the departures.
+//! See `docs/designs/circ-tree-r.md` for the source, the budget and the departures.
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;

@@ -1,7 +1,7 @@
 //! `wo-tree-r`: WO-tree, repaired. The bitmap is the only commit word; the slot array is never
 //! flushed.
 //!
-//! See `docs/designs/wo-tree-r.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/wo-tree-r.md` for the source, the budget and the mechanisms.
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;

@@ -1,7 +1,7 @@
 //! The native B+-tree of the WO-tree study: sorted nodes in persistent memory, a write-ahead log
 //! for leaves and inner nodes, and latches that are coupled.
 //!
-//! See `docs/designs/btree-native.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/btree-native.md` for the source, the budget and the mechanisms.
 //!
 //! The root block is one line, which the pool's root table names:
 //!

@@ -1,6 +1,6 @@
 //! WO-tree: leaves and inner nodes in persistent memory; a log for the leaves alone.
 //!
-//! See `docs/designs/wo-tree.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/wo-tree.md` for the source, the budget and the mechanisms.
 //!
 //! The root block is one line, which the pool's root table names:
 //!
