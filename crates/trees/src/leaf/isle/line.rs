@@ -6,16 +6,16 @@
 //! reads as its places up to the first vacancy, less the left of two equal keys; X(i) is the pair
 //! at i.
 //!
-//! 1. Right shift. Before step i, places i+1 and i+2 hold one pair Y, or i+1 is vacant. `value[i+1]`
-//!    spoils the left Y, which does not count. `key[i+1]` makes it a second X(i), whose left does
-//!    not count. At the end `value[p]` spoils the copy that does not count, and `key[p]` adds
-//!    exactly (k, v).
-//! 2. Left shift. `key[d]` makes d the left of two equal keys: X(d) alone is gone. `value[d]` makes
-//!    it a copy, and so on; the last copy goes with `key[n-1] = 0`.
+//! 1. Right shift. Before step i, places i+1 and i+2 hold one pair Y, or i+1 is vacant.
+//!    `value[i+1]` spoils the left Y, which does not count. `key[i+1]` makes it a second X(i),
+//!    whose left does not count. At the end `value[p]` spoils the copy that does not count, and
+//!    `key[p]` adds exactly (k, v).
+//! 2. Left shift. `key[d]` makes d the left of two equal keys: X(d) alone is gone. `value[d]`
+//!    makes it a copy, and so on; the last copy goes with `key[n-1] = 0`.
 //! 3. Key word 0 never moves right: nothing is inserted below the least key.
 //! 4. The mark of a layout without counters is read only if place 1 is vacant. It becomes 1 after
-//!    the pair and before anything else of the line, and is 1 before place 1 becomes vacant. A value
-//!    overwrites it only while place 1 is live.
+//!    the pair and before anything else of the line, and is 1 before place 1 becomes vacant. A
+//!    value overwrites it only while place 1 is live.
 
 use super::count_word::CountWord;
 use crate::key::Entry;
