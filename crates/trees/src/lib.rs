@@ -34,6 +34,7 @@ pub mod maintenance;
 pub mod names;
 pub mod node;
 mod parallel;
+mod root_block;
 mod sorting;
 pub mod spec;
 pub mod unique_words;

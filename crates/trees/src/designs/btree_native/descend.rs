@@ -85,7 +85,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
         target: SearchTarget<'_, K>,
         for_writing: bool,
     ) -> Result<BoundedLeaf<'t, M, NODE>, Corrupt> {
-        let root_held = self.root_latch()?.share().ok_or_else(|| self.damaged_root_latch())?;
+        let root_held = self.root_latch()?.share().ok_or_else(|| self.root.damaged_latch())?;
         let mut node = self.root_node()?;
         let mut held = self.share(&node, for_writing)?;
         drop(root_held);
@@ -117,7 +117,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
         key: K::Ref<'_>,
         is_safe: impl Fn(usize) -> bool,
     ) -> Result<WritePath<'t, M, NODE>, Corrupt> {
-        let root = self.root_latch()?.lock().ok_or_else(|| self.damaged_root_latch())?;
+        let root = self.root_latch()?.lock().ok_or_else(|| self.root.damaged_latch())?;
         let mut path = WritePath { root: Some(root), nodes: Vec::new() };
         let mut node = self.root_node()?;
         loop {

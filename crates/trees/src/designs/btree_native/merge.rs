@@ -6,12 +6,13 @@
 //!    with one child. A root that is gives way to it.
 //! 3. A merge reserves no block.
 
+use super::BTreeNativeIndex;
 use super::descend::PathNode;
 use super::log::NodeOp;
 use super::node::SortedNode;
-use super::{BTreeNativeIndex, ROOT};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
+use crate::root_block::ROOT;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium};
 
@@ -130,7 +131,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
             return Ok(());
         }
         let child = self.node(root.link(), root.level - 1)?;
-        let (medium, words) = (self.pool.medium(), self.root_words()?);
+        let (medium, words) = (self.pool.medium(), self.root.words(&self.pool)?);
         medium.store(&words[ROOT], child.at.offset());
         let _ = medium.persist(&words[..=ROOT]);
         self.pool.retire(root.at, Self::NODE_BYTES, guard);

@@ -3,14 +3,8 @@
 //!
 //! See `docs/designs/btree-native.md` for the source, the budget and the mechanisms.
 //!
-//! The root block is one line, which the pool's root table names:
-//!
-//! | offset | bytes | field | class | meaning |
-//! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | root | commit | the root node |
-//! | 8 | 8 | latch | transient | shared to follow the root word, held to replace it |
-//! | 16 | 8 | tag | data | a magic number, and the bytes of a node in the low half |
-//! | 24 | 8 | log | data | the block of the log |
+//! The [root block](crate::root_block) points to the root node and to the log. Its latch is shared to
+//! follow the root pointer, and held to replace it.
 //!
 //! 1. Every key of a node lies in the range that the separators above the node give. A leaf's link
 //!    points to the next leaf in key order.
@@ -32,15 +26,16 @@ mod split;
 mod walk;
 mod write;
 
-use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
+use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::key::Key;
 use crate::line_log::{LOG_BYTES, LineLog};
 use crate::linked_leaves::{LinkedLeaves, SearchTarget};
+use crate::root_block::{FirstBlocks, RootBlock, RootKind};
 use crate::spec::{Budget, Cost, Spec};
 use crate::unique_words::{UniqueWords, UniqueWordsIndex};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{OnMedium, SharedLatch};
-use bristlecone_pmem::{Corrupt, Mapped, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Mapped, Medium, PmPtr, Pool};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
@@ -74,19 +69,12 @@ impl<const NODE: usize> Design for BTreeNative<NODE> {
     type Index<M: Medium, K: Key> = UniqueWordsIndex<BTreeNativeIndex<M, UniqueWords<K>, NODE>, K>;
 }
 
-const ROOT: usize = 0;
-const LATCH: usize = 1;
-const TAG: usize = 2;
-const LOG: usize = 3;
-const ROOT_WORDS: usize = 8;
-const ROOT_BYTES: u64 = 64;
 const MAGIC: u64 = 0x3070_4A7E << 32;
 
 /// A native B+-tree in a pool. Key words of the layer `K` differ where keys do.
 pub struct BTreeNativeIndex<M, K, const NODE: usize> {
     pool: Arc<Pool<M>>,
-    /// The offset of the root block.
-    root: PmPtr,
+    root: RootBlock,
     log: LineLog,
     key: PhantomData<fn() -> K>,
 }
@@ -100,28 +88,15 @@ impl<M, K, const NODE: usize> fmt::Debug for BTreeNativeIndex<M, K, NODE> {
 impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
     const NODE_BYTES: u64 = NODE as u64;
 
-    #[inline(always)]
-    fn root_words(&self) -> Result<&[PmWord], Corrupt> {
-        self.pool.words(self.root, ROOT_WORDS)
-    }
-
     fn root_latch(&self) -> Result<SharedLatch<OnMedium<'_, M>>, Corrupt> {
-        let word = &self.root_words()?[LATCH];
+        let word = self.root.latch_word(&self.pool)?;
         Ok(OnMedium::shared(self.pool.medium(), word, self.pool.nonce()))
-    }
-
-    /// Returns the error that the latch of the root block says that the block is unlinked.
-    #[cold]
-    fn damaged_root_latch(&self) -> Corrupt {
-        let at = self.root.offset() + 8 * LATCH as u64;
-        Corrupt { at, what: "latch of a root block", expected: 0, found: 1 }
     }
 
     /// Returns the root node. The caller has the latch of the root block, or is alone.
     #[inline(always)]
     fn root_node(&self) -> Result<SortedNode<'_, M, NODE>, Corrupt> {
-        let word = &self.root_words()?[ROOT];
-        SortedNode::view_any(&self.pool, PmPtr::new(self.pool.medium().load(word)))
+        SortedNode::view_any(&self.pool, self.root.root(&self.pool)?)
     }
 
     /// Returns the node of `level` at `at`.
@@ -130,25 +105,10 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
         SortedNode::view(&self.pool, at, level)
     }
 
-    /// Reserves the blocks of an empty tree, adds them to `reserved` and creates the tree in them.
-    /// Returns the root block and the log.
-    fn create_in(
-        pool: &Pool<M>,
-        root: &str,
-        blocks: [u64; 3],
-        reserved: &mut Vec<PmPtr>,
-    ) -> Result<(PmPtr, PmPtr), TreeError> {
-        for bytes in blocks {
-            reserved.push(pool.reserve(bytes)?);
-        }
-        let [block, log, leaf] = reserved[..] else { unreachable!("three were reserved") };
-        SortedNode::<M, NODE>::create(pool, leaf, (0, 0, 0), &[])?;
-        LineLog::create(pool, log)?;
-        let words = [leaf.offset(), 0, MAGIC | NODE as u64, log.offset(), 0, 0, 0, 0];
-        let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);
-        pool.create_root(root, BTreeNative::<NODE>::SPEC.kind::<K>(), block)?;
-        Ok((block, log))
+    /// Returns what tells the root called `name` from those of other designs.
+    fn root_kind(name: &str) -> RootKind<'_> {
+        let kind = BTreeNative::<NODE>::SPEC.kind::<K>();
+        RootKind { name, kind, tag: MAGIC | NODE as u64 }
     }
 }
 
@@ -160,27 +120,19 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for BTreeNativeIndex<M,
     /// C root's entry                       -> durable
     /// ```
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
-        let blocks = [ROOT_BYTES, LOG_BYTES, Self::NODE_BYTES];
-        let mut reserved = Vec::with_capacity(blocks.len());
-        let done = Self::create_in(&pool, root, blocks, &mut reserved);
-        if done.is_err() {
-            reserved.into_iter().zip(blocks).for_each(|(at, bytes)| pool.release(at, bytes));
-        }
-        let (block, log) = done?;
-        let log = LineLog::open(&pool, log)?;
+        let sizes = [LOG_BYTES, Self::NODE_BYTES];
+        let block = RootBlock::create(&pool, Self::root_kind(root), sizes, |[log, leaf]| {
+            SortedNode::<M, NODE>::create(&pool, leaf, (0, 0, 0), &[])?;
+            LineLog::create(&pool, log)?;
+            Ok(FirstBlocks { root: leaf, log })
+        })?;
+        let log = LineLog::open(&pool, block.log(&pool)?)?;
         Ok(Self { pool, root: block, log, key: PhantomData })
     }
 
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
-        let block = find_root(&pool, root, BTreeNative::<NODE>::SPEC.kind::<K>())?;
-        let medium = pool.medium();
-        let words = pool.words(block, ROOT_WORDS)?;
-        let tag = medium.load(&words[TAG]);
-        if tag != MAGIC | NODE as u64 {
-            let (at, what) = (block.offset() + 8 * TAG as u64, "tag of a root block");
-            return Err(Corrupt { at, what, expected: MAGIC | NODE as u64, found: tag }.into());
-        }
-        let log = LineLog::open(&pool, PmPtr::new(medium.load(&words[LOG])))?;
+        let block = RootBlock::open(&pool, Self::root_kind(root))?;
+        let log = LineLog::open(&pool, block.log(&pool)?)?;
         let tree = Self { pool, root: block, log, key: PhantomData };
         if opened == Opened::Crashed {
             tree.recover()?;

@@ -10,12 +10,13 @@
 //! 4. Recovery reserves no block. It reads the leaves that records name, and all of them if keys
 //!    have records of their own, which it marks.
 
+use super::BTreeNativeIndex;
 use super::log::{Change, NodeRecord};
 use super::node::SortedNode;
-use super::{BTreeNativeIndex, ROOT_BYTES};
 use crate::index::TreeError;
 use crate::key::{self, Key};
 use crate::line_log::LOG_BYTES;
+use crate::root_block::ROOT_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr};
 
 impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
@@ -23,7 +24,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
     /// blocks of the tree.
     pub(super) fn recover(&self) -> Result<(), TreeError> {
         let records = self.log.records(&self.pool, NodeRecord::decode)?;
-        self.pool.mark(self.root, ROOT_BYTES)?;
+        self.pool.mark(self.root.at, ROOT_BYTES)?;
         self.pool.mark(self.log.at, LOG_BYTES)?;
         let root = self.root_node()?;
         self.recover_below(root.at, root.level, &records)?;

@@ -3,13 +3,14 @@
 //! Each split is complete before the next one begins, and has space in its parent. So a crash, or
 //! a pool that becomes full, leaves a valid tree between two of them.
 
+use super::BTreeNativeIndex;
 use super::log::NodeOp;
 use super::node::SortedNode;
 use super::write::Put;
-use super::{BTreeNativeIndex, ROOT};
 use crate::index::{TreeError, WriteMode};
 use crate::key::{Entry, Key};
 use crate::linked_leaves::SearchTarget;
+use crate::root_block::ROOT;
 use bristlecone_pmem::{Defect, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
@@ -57,7 +58,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
         let (level, seq) = (root.level + 1, self.log.above_all());
         SortedNode::<M, NODE>::create(&self.pool, at, (level, seq, root.at.offset()), &[])?;
         let medium = self.pool.medium();
-        let words = self.root_words()?;
+        let words = self.root.words(&self.pool)?;
         medium.commit(&words[ROOT], at.offset(), medium.fence());
         let _ = medium.persist(&words[..=ROOT]);
         Ok(self.node(at, level)?)

@@ -1,11 +1,12 @@
 //! The check: walks the tree from the root, and checks order, links and the pool's free map.
 
+use super::BTreeNativeIndex;
 use super::node::{ENTRIES, SortedNode};
-use super::{BTreeNativeIndex, ROOT_BYTES};
 use crate::index::TreeStats;
 use crate::key::{Entry, Key};
 use crate::line_log::LOG_BYTES;
 use crate::node::check_order;
+use crate::root_block::ROOT_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 /// The state of a check.
@@ -31,7 +32,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
         };
         let nodes_left = self.pool.medium().len() / Self::NODE_BYTES;
         let mut walk = Walk { stats, link: None, nodes_left };
-        walk.stats.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
+        walk.stats.count_block(&self.pool, Some((self.root.at, ROOT_BYTES)))?;
         walk.stats.count_block(&self.pool, Some((self.log.at, LOG_BYTES)))?;
         self.check_node(&root, (None, None), &mut walk)?;
         match walk.link {

@@ -2,10 +2,11 @@
 //! child gives way to it. No step needs a new block, so this works in a full pool.
 
 use super::descend::{DescentState, LatchedNode};
-use super::{FastFairSpec, FastFairTree, ROOT};
+use super::{FastFairSpec, FastFairTree};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::{FlushFences, ShiftNode};
+use crate::root_block::ROOT;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// Unlinked blocks and their sizes. The caller frees them: recovery at once, other callers when no
@@ -147,7 +148,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// F root block |            -> durable   budget: 1 line, 1 fence
     /// ```
     pub(super) fn collapse(&self, unlinked: &mut Unlinked) -> Result<(), TreeError> {
-        let words = self.root_words()?;
+        let words = self.root.words(&self.pool)?;
         loop {
             let _held = self.root_latch()?.lock();
             let root = self.root_node()?;

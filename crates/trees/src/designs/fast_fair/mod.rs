@@ -1,13 +1,7 @@
 //! FAST & FAIR: every node in persistent memory, sorted and shifted in place without a log. A split
 //! links the sibling before it changes the node or the parent.
 //!
-//! The root block is one line, which the pool's root table names:
-//!
-//! | offset | bytes | field | class | meaning |
-//! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | root | commit | the leftmost node of the highest level |
-//! | 8 | 8 | latch | transient | held to replace the root |
-//! | 16 | 8 | tag | data | a magic number, and the bytes of a node in the low half |
+//! The [root block](crate::root_block) points to the leftmost node of the highest level.
 //!
 //! 1. A node holds the keys from its low key up to its sibling's low key. Its low key never
 //!    changes. The nodes of a level, from sibling to sibling, hold all keys. The leftmost node's
@@ -38,15 +32,16 @@ mod split;
 mod walk;
 mod write;
 
-use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
+use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::key::Key;
 use crate::leaf::sorted_shift::{FencedAfter, FencedAround, FlushFences, NodeHeader, ShiftNode};
 use crate::linked_leaves::LinkedLeaves;
 use crate::node::prefetch_words;
+use crate::root_block::{FirstBlocks, RootBlock, RootKind};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium, ShiftCounter};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
@@ -100,18 +95,12 @@ impl<const NODE: usize> Design for FastFairR<NODE> {
     type Index<M: Medium, K: Key> = FastFairTree<M, K, Self, NODE>;
 }
 
-const ROOT: usize = 0;
-const LATCH: usize = 1;
-const TAG: usize = 2;
-const ROOT_WORDS: usize = 8;
-const ROOT_BYTES: u64 = 64;
 const MAGIC: u64 = 0xFA57_FA13 << 32;
 
 /// A FAST & FAIR tree in a pool.
 pub struct FastFairTree<M, K, S, const NODE: usize> {
     pool: Arc<Pool<M>>,
-    /// The offset of the root block.
-    root: PmPtr,
+    root: RootBlock,
     design: PhantomData<fn() -> (K, S)>,
 }
 
@@ -124,14 +113,14 @@ impl<M, K, S, const NODE: usize> fmt::Debug for FastFairTree<M, K, S, NODE> {
 impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     const NODE_BYTES: u64 = NODE as u64;
 
-    #[inline(always)]
-    fn root_words(&self) -> Result<&[PmWord], Corrupt> {
-        self.pool.words(self.root, ROOT_WORDS)
+    fn root_latch(&self) -> Result<Latch<OnMedium<'_, M>>, Corrupt> {
+        let word = self.root.latch_word(&self.pool)?;
+        Ok(OnMedium::latch(self.pool.medium(), word, self.pool.nonce()))
     }
 
-    fn root_latch(&self) -> Result<Latch<OnMedium<'_, M>>, Corrupt> {
-        let word = &self.root_words()?[LATCH];
-        Ok(OnMedium::latch(self.pool.medium(), word, self.pool.nonce()))
+    /// Returns what tells the root called `name` from those of other designs.
+    fn root_kind(name: &str) -> RootKind<'_> {
+        RootKind { name, kind: S::SPEC.kind::<K>(), tag: MAGIC | NODE as u64 }
     }
 
     #[inline(always)]
@@ -150,8 +139,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// Returns the leftmost node of the highest level.
     #[inline(always)]
     fn root_node(&self) -> Result<ShiftNode<'_, M, S::Fences, NODE>, Corrupt> {
-        let word = &self.root_words()?[ROOT];
-        ShiftNode::view(&self.pool, PmPtr::new(self.pool.medium().load(word)))
+        ShiftNode::view(&self.pool, self.root.root(&self.pool)?)
     }
 
     /// Returns the node at `at`, after checking that it is on `level`.
@@ -200,31 +188,18 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> PmIndex<M, K>
     /// C root's entry                 -> durable
     /// ```
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
-        let block = pool.reserve(ROOT_BYTES)?;
-        let leaf =
-            pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(block, ROOT_BYTES))?;
-        let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-        ShiftNode::<M, S::Fences, NODE>::create(&pool, leaf, header, &[])?;
-        let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];
-        let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);
-        let kind = S::SPEC.kind::<K>();
-        if let Err(error) = pool.create_root(root, kind, block) {
-            pool.release(leaf, Self::NODE_BYTES);
-            pool.release(block, ROOT_BYTES);
-            return Err(error.into());
-        }
+        let sizes = [Self::NODE_BYTES];
+        let block = RootBlock::create(&pool, Self::root_kind(root), sizes, |[leaf]| {
+            let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
+            ShiftNode::<M, S::Fences, NODE>::create(&pool, leaf, header, &[])?;
+            Ok(FirstBlocks { root: leaf, log: PmPtr::NULL })
+        })?;
         Ok(Self { pool, root: block, design: PhantomData })
     }
 
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
-        let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
+        let block = RootBlock::open(&pool, Self::root_kind(root))?;
         let tree = Self { pool, root: block, design: PhantomData };
-        let tag = tree.pool.medium().load(&tree.root_words()?[TAG]);
-        if tag != MAGIC | NODE as u64 {
-            let (at, what) = (block.offset() + 16, "tag of a root block");
-            return Err(Corrupt { at, what, expected: MAGIC | NODE as u64, found: tag }.into());
-        }
         tree.root_latch()?.reset();
         if opened == Opened::Crashed {
             tree.recover()?;

@@ -2,10 +2,11 @@
 
 use super::descend::{DescentState, LatchedNode};
 use super::write::ignore_full;
-use super::{FastFairSpec, FastFairTree, ROOT};
+use super::{FastFairSpec, FastFairTree};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf::sorted_shift::{FlushFences, NodeHeader, ShiftNode};
+use crate::root_block::ROOT;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
@@ -187,7 +188,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         child: &ShiftNode<'_, M, S::Fences, NODE>,
         key: K::Ref<'_>,
     ) -> Result<bool, TreeError> {
-        let words = self.root_words()?;
+        let words = self.root.words(&self.pool)?;
         let _held = self.root_latch()?.lock();
         let root = self.root_node()?;
         let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootStale);

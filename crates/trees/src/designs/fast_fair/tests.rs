@@ -436,7 +436,7 @@ fn damaged_nodes_cause_no_panic() {
     }
     let height = tree.check().unwrap().height;
     assert!(height >= 3);
-    let root = tree.root.offset() as usize;
+    let root = tree.root.at.offset() as usize;
     drop(tree);
     let good = std::fs::read(&path).unwrap();
     let mut state = 1u64;

@@ -1,9 +1,10 @@
 //! The walk over the whole tree: level by level, from sibling to sibling, checked against the
 //! separators of the level above. Recovery and the check both use it.
 
-use super::{FastFairSpec, FastFairTree, ROOT_BYTES};
+use super::{FastFairSpec, FastFairTree};
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::{FlushFences, ShiftNode};
+use crate::root_block::ROOT_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// The results of a walk.
@@ -38,7 +39,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             unposted: Vec::new(),
             empty: Vec::new(),
         };
-        claim(self.root, ROOT_BYTES)?;
+        claim(self.root.at, ROOT_BYTES)?;
         let mut children = vec![(0, root.at())];
         for level in (0..=root.level()).rev() {
             let mut unposted = Vec::new();

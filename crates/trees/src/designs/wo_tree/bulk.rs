@@ -7,12 +7,13 @@
 //!    descent that began at the former root ends at the former leaf, which is obsolete, and begins
 //!    again.
 
+use super::WoTreeIndex;
 use super::node::{Node, Separated};
-use super::{ROOT, WoTreeIndex};
 use crate::bulk::{LeafLoader, LoadedBlocks, NewLeaf, filled, offset_of, write_leaves};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::leaf::TaggedEntry;
+use crate::root_block::ROOT;
 use bristlecone_pmem::{Medium, PmPtr, Pool, PoolError};
 
 impl<M: Medium, K: Key, const NODE: usize> LeafLoader<M, K> for WoTreeIndex<M, K, NODE> {
@@ -117,7 +118,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         if !is_root || has_others || leaf.bitmap() != 0 {
             return Err(TreeError::NotEmpty);
         }
-        let (medium, words) = (self.pool.medium(), self.root_words()?);
+        let (medium, words) = (self.pool.medium(), self.root.words(&self.pool)?);
         medium.commit(&words[ROOT], top.offset(), medium.fence());
         let _ = medium.persist(&words[..=ROOT]);
         leaf_held.obsolete();

@@ -2,14 +2,8 @@
 //!
 //! See `docs/designs/wo-tree.md` for the source, the budget and the mechanisms.
 //!
-//! The root block is one line, which the pool's root table names:
-//!
-//! | offset | bytes | field | class | meaning |
-//! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | root | commit | the leftmost node of the highest level, which is 1 or above |
-//! | 8 | 8 | latch | transient | held to replace the root |
-//! | 16 | 8 | tag | data | a magic number, and the bytes of a node in the low half |
-//! | 24 | 8 | log | data | the block of the log |
+//! The [root block](crate::root_block) points to the leftmost node of the highest level, which is 1
+//! or above, and to the log.
 //!
 //! 1. A node holds the keys from its low key up to the next node's low key. Its low key never
 //!    changes. The nodes of a level, from next to next, hold all keys.
@@ -41,14 +35,15 @@ mod unlink;
 mod walk;
 mod write;
 
-use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
+use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::key::Key;
 use crate::line_log::{LOG_BYTES, LineLog};
 use crate::linked_leaves::LinkedLeaves;
+use crate::root_block::{FirstBlocks, RootBlock, RootKind};
 use crate::spec::{Budget, Cost, PARTIAL_LOGGING, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium};
-use bristlecone_pmem::{Corrupt, Mapped, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Mapped, Medium, PmPtr, Pool};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
@@ -79,19 +74,12 @@ impl<const NODE: usize> Design for WoTree<NODE> {
     type Index<M: Medium, K: Key> = WoTreeIndex<M, K, NODE>;
 }
 
-const ROOT: usize = 0;
-const LATCH: usize = 1;
-const TAG: usize = 2;
-const LOG: usize = 3;
-const ROOT_WORDS: usize = 8;
-const ROOT_BYTES: u64 = 64;
 const MAGIC: u64 = 0x3070_700D << 32;
 
 /// A WO-tree in a pool.
 pub struct WoTreeIndex<M, K, const NODE: usize> {
     pool: Arc<Pool<M>>,
-    /// The offset of the root block.
-    root: PmPtr,
+    root: RootBlock,
     log: LineLog,
     key: PhantomData<fn() -> K>,
 }
@@ -105,21 +93,15 @@ impl<M, K, const NODE: usize> fmt::Debug for WoTreeIndex<M, K, NODE> {
 impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     const NODE_BYTES: u64 = NODE as u64;
 
-    #[inline(always)]
-    fn root_words(&self) -> Result<&[PmWord], Corrupt> {
-        self.pool.words(self.root, ROOT_WORDS)
-    }
-
     fn root_latch(&self) -> Result<Latch<OnMedium<'_, M>>, Corrupt> {
-        let word = &self.root_words()?[LATCH];
+        let word = self.root.latch_word(&self.pool)?;
         Ok(OnMedium::latch(self.pool.medium(), word, self.pool.nonce()))
     }
 
     /// Returns the leftmost node of the highest level.
     #[inline(always)]
     fn root_node(&self) -> Result<Node<'_, M, NODE>, Corrupt> {
-        let word = &self.root_words()?[ROOT];
-        Node::view_root(&self.pool, PmPtr::new(self.pool.medium().load(word)))
+        Node::view_root(&self.pool, self.root.root(&self.pool)?)
     }
 
     /// Returns the node of `level` at `at`.
@@ -128,28 +110,10 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         Node::view(&self.pool, at, level)
     }
 
-    /// Reserves the blocks of an empty tree, adds them to `reserved` and creates the tree in them.
-    /// Returns the root block and the log.
-    fn create_in(
-        pool: &Pool<M>,
-        root: &str,
-        blocks: [u64; 4],
-        reserved: &mut Vec<PmPtr>,
-    ) -> Result<(PmPtr, PmPtr), TreeError> {
-        for bytes in blocks {
-            reserved.push(pool.reserve(bytes)?);
-        }
-        let [block, log, top, leaf] = reserved[..] else { unreachable!("four were reserved") };
-        Node::<M, NODE>::create_leaf(pool, leaf, (0, PmPtr::NULL, 0), &[])?;
-        let header = (1, 0, PmPtr::NULL);
-        Node::<M, NODE>::create_inner(pool, top, header, leaf.offset(), &[])?;
-        let medium = pool.medium();
-        LineLog::create(pool, log)?;
-        let words = [top.offset(), 0, MAGIC | NODE as u64, log.offset(), 0, 0, 0, 0];
-        let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-        medium.fill(pool.words(block, ROOT_WORDS)?, &bytes);
-        pool.create_root(root, WoTree::<NODE>::SPEC.kind::<K>(), block)?;
-        Ok((block, log))
+    /// Returns what tells the root called `name` from those of other designs.
+    fn root_kind(name: &str) -> RootKind<'_> {
+        let kind = WoTree::<NODE>::SPEC.kind::<K>();
+        RootKind { name, kind, tag: MAGIC | NODE as u64 }
     }
 }
 
@@ -161,27 +125,21 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for WoTreeIndex<M, K, N
     /// C root's entry                 -> durable
     /// ```
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
-        let blocks = [ROOT_BYTES, LOG_BYTES, Self::NODE_BYTES, Self::NODE_BYTES];
-        let mut reserved = Vec::with_capacity(blocks.len());
-        let done = Self::create_in(&pool, root, blocks, &mut reserved);
-        if done.is_err() {
-            reserved.into_iter().zip(blocks).for_each(|(at, bytes)| pool.release(at, bytes));
-        }
-        let (block, log) = done?;
-        let log = LineLog::open(&pool, log)?;
+        let sizes = [LOG_BYTES, Self::NODE_BYTES, Self::NODE_BYTES];
+        let block = RootBlock::create(&pool, Self::root_kind(root), sizes, |[log, top, leaf]| {
+            Node::<M, NODE>::create_leaf(&pool, leaf, (0, PmPtr::NULL, 0), &[])?;
+            let header = (1, 0, PmPtr::NULL);
+            Node::<M, NODE>::create_inner(&pool, top, header, leaf.offset(), &[])?;
+            LineLog::create(&pool, log)?;
+            Ok(FirstBlocks { root: top, log })
+        })?;
+        let log = LineLog::open(&pool, block.log(&pool)?)?;
         Ok(Self { pool, root: block, log, key: PhantomData })
     }
 
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
-        let block = find_root(&pool, root, WoTree::<NODE>::SPEC.kind::<K>())?;
-        let medium = pool.medium();
-        let words = pool.words(block, ROOT_WORDS)?;
-        let tag = medium.load(&words[TAG]);
-        if tag != MAGIC | NODE as u64 {
-            let (at, what) = (block.offset() + 8 * TAG as u64, "tag of a root block");
-            return Err(Corrupt { at, what, expected: MAGIC | NODE as u64, found: tag }.into());
-        }
-        let log = LineLog::open(&pool, PmPtr::new(medium.load(&words[LOG])))?;
+        let block = RootBlock::open(&pool, Self::root_kind(root))?;
+        let log = LineLog::open(&pool, block.log(&pool)?)?;
         let tree = Self { pool, root: block, log, key: PhantomData };
         tree.root_latch()?.reset();
         if opened == Opened::Crashed {

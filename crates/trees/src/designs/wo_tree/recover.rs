@@ -7,14 +7,15 @@
 //! 3. Steps that need a block come after those that need none, when the pool hands out blocks
 //!    again. The records are cleared last, so a crash of the recovery is followed by the same one.
 
+use super::WoTreeIndex;
 use super::leaf::indices;
 use super::log::{LogRecord, Op};
 use super::node::Node;
 use super::split::Spare;
-use super::{ROOT_BYTES, WoTreeIndex};
 use crate::index::TreeError;
 use crate::key::{self, Key};
 use crate::line_log::LOG_BYTES;
+use crate::root_block::ROOT_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use std::collections::BTreeSet;
 
@@ -257,7 +258,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
 
     /// Marks all blocks of the tree.
     fn mark(&self, levels: &Levels<'_, M, NODE>) -> Result<(), Corrupt> {
-        self.pool.mark(self.root, ROOT_BYTES)?;
+        self.pool.mark(self.root.at, ROOT_BYTES)?;
         self.pool.mark(self.log.at, LOG_BYTES)?;
         let nodes = levels.inner.iter().chain(&levels.leaves);
         let blocks: Vec<_> = nodes.map(|&at| (at, Self::NODE_BYTES)).collect();

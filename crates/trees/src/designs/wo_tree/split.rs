@@ -1,14 +1,15 @@
 //! Splits of leaves and inner nodes, and the separators that they post.
 
+use super::WoTreeIndex;
 use super::descend::Progress;
 use super::leaf::LeafBitmap;
 use super::log::{LogRecord, Op};
 use super::node::Node;
 use super::node::Separated;
-use super::{ROOT, WoTreeIndex};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::linked_leaves::SearchTarget;
+use crate::root_block::ROOT;
 use bristlecone_pmem::sync::{OnMedium, Unshared};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
 
@@ -233,7 +234,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let entry = Separated { key: low, child: child.offset() };
         Node::<M, NODE>::create_inner(&self.pool, at, header, root.at.offset(), &[entry])?;
         let medium = self.pool.medium();
-        let words = self.root_words()?;
+        let words = self.root.words(&self.pool)?;
         medium.commit(&words[ROOT], at.offset(), medium.fence());
         let _ = medium.persist(&words[..=ROOT]);
         Ok(true)

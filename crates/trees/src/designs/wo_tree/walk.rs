@@ -1,10 +1,11 @@
 //! The check: walks every level, and every leaf, and checks each block against the pool's free map.
 
+use super::WoTreeIndex;
 use super::node::Node;
-use super::{ROOT_BYTES, WoTreeIndex};
 use crate::index::TreeStats;
 use crate::key::Key;
 use crate::line_log::LOG_BYTES;
+use crate::root_block::ROOT_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 /// A child as its parent names it: separator word and offset.
@@ -19,7 +20,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             dram_bytes: size_of::<Self>() as u64,
             ..TreeStats::default()
         };
-        stats.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
+        stats.count_block(&self.pool, Some((self.root.at, ROOT_BYTES)))?;
         stats.count_block(&self.pool, Some((self.log.at, LOG_BYTES)))?;
         let mut children = vec![(0, root.at)];
         for level in (0..=root.level).rev() {
