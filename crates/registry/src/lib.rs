@@ -8,13 +8,14 @@
 //!
 //! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call
 //!    for an operation.
-//! 2. A form costs seconds of compile time, so a row has the forms that are used: on memory
-//!    integers and byte strings at the default node size, and the index of a key-value store for
-//!    two designs; on the simulated medium integers and byte strings at that size, and at the
-//!    smallest, which the explorer takes.
-//! 3. The feature `all-sizes` adds integers at every other node size, and the index of a key-value
-//!    store of every design. The feature `smallest-on-memory` is the conformance suite's: threads
-//!    that meet in small nodes meet more often.
+//! 2. A form costs seconds of compile time, so a row has the forms that are used: integers at the
+//!    default node size, on memory and simulated; integers and byte strings at the smallest,
+//!    simulated, which the explorer takes. A few designs have byte strings at their default size,
+//!    and two are the index of a key-value store.
+//! 3. The feature `all-sizes` adds integers at every other node size, byte strings at the default
+//!    size of every design, and the index of a key-value store of every design. `cargo lab` has it.
+//!    The feature `smallest-on-memory` is the conformance suite's: threads that meet in small nodes
+//!    meet more often.
 //! 4. A build with the environment variable `BRISTLECONE_DESIGNS=NAME,NAME` has these designs
 //!    alone, for who changes one of them and runs it in the laboratory.
 //!
@@ -39,7 +40,7 @@ pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;
 use bristlecone_pmem::{Mapped, Simulated};
-use bristlecone_simulated::is_listed;
+use bristlecone_simulated::{has_text, is_listed};
 use bristlecone_trees::names::UnknownDesign;
 use bristlecone_trees::{Design, Spec, for_each_design};
 use std::sync::LazyLock;
@@ -69,7 +70,8 @@ const fn memory<D: Design, Default: Design, Smallest: Design>() -> Forms<Memory>
     let is_used = is_default || is_smallest || cfg!(feature = "all-sizes");
     let is_built = is_built(D::SPEC.name);
     let is_served = cfg!(feature = "all-sizes") || is_listed(SERVED, D::SPEC.name);
-    Forms::of::<D>(is_built && is_used, is_built && is_default)
+    let has_text = is_default && has_text(D::SPEC.name);
+    Forms::of::<D>(is_built && is_used, is_built && has_text)
         .with_records::<D>(is_built && is_default && is_served)
 }
 

@@ -4,10 +4,11 @@
 //! It is a crate of its own so that it compiles beside the other half.
 //!
 //! [`FORMS`] has a row for each design at each node size, in the order of their list. A form costs
-//! seconds of compile time, so a row has the forms that are used: integers and byte strings at the
-//! default node size, which the laboratory takes, and at the smallest, which the explorer takes.
-//! The feature `all-sizes` adds integers at all other sizes. A build with the environment variable
-//! `BRISTLECONE_DESIGNS=NAME,NAME` has these designs alone.
+//! seconds of compile time, so a row has the forms that are used: integers at the default node
+//! size, which the laboratory takes, and integers and byte strings at the smallest, which the
+//! explorer takes. The feature `all-sizes` adds integers at all other sizes, and byte strings at
+//! the default one. A build with the environment variable `BRISTLECONE_DESIGNS=NAME,NAME` has these
+//! designs alone.
 
 mod listed;
 mod variants;
@@ -33,6 +34,15 @@ pub const fn is_built(name: &str) -> bool {
 const EXTRA: [(&str, usize); 4] =
     [("fast-fair", 1024), ("wb-tree", 1024), ("fptree", 1024), ("fptree-r", 1024)];
 
+/// Designs that every build has with byte strings at their default size: those of the tests.
+const WITH_TEXT: &str = "bristlecone,fptree,wb-tree";
+
+/// Returns whether this build has the design called `name` with byte strings at its default node
+/// size.
+pub const fn has_text(name: &str) -> bool {
+    cfg!(feature = "all-sizes") || is_listed(WITH_TEXT, name)
+}
+
 const fn is_extra(name: &str, node_bytes: usize) -> bool {
     let mut row = 0;
     while row < EXTRA.len() {
@@ -47,10 +57,13 @@ const fn is_extra(name: &str, node_bytes: usize) -> bool {
 /// Returns the row of design `D`.
 const fn row<D: Design, Default: Design, Smallest: Design>() -> Forms<Simulated> {
     let bytes = D::SPEC.node_bytes;
-    let is_usual = bytes == Smallest::SPEC.node_bytes || bytes == Default::SPEC.node_bytes;
-    let is_used = is_usual || is_extra(D::SPEC.name, bytes) || cfg!(feature = "all-sizes");
+    let is_smallest = bytes == Smallest::SPEC.node_bytes;
+    let is_default = bytes == Default::SPEC.node_bytes;
+    let is_used = is_default || is_smallest || is_extra(D::SPEC.name, bytes);
+    let is_used = is_used || cfg!(feature = "all-sizes");
+    let has_text = is_smallest || (is_default && has_text(D::SPEC.name));
     let is_built = is_built(D::SPEC.name);
-    Forms::of::<D>(is_built && is_used, is_built && is_usual)
+    Forms::of::<D>(is_built && is_used, is_built && has_text)
 }
 
 macro_rules! table {

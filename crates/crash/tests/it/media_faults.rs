@@ -7,7 +7,7 @@ use bristlecone_crash::{
 
 /// Corrupts a toy, one case in `thin`: its lookups are linear, and its runs read all of its pools.
 fn corrupt<const DEFECT: u8>(filter: &str, thin: u64) -> Vec<Outcome> {
-    let options = MediaOptions { garbage: 500, thin, steps: 2_000_000 };
+    let options = MediaOptions { garbage: 500, thin, steps: 500_000 };
     let request = Request { filter: filter.into(), ..Request::new(Campaign::MediaFaults(options)) };
     let mut outcomes = Vec::new();
     let toy = [Subject::of::<Toy<DEFECT>>()];
@@ -22,7 +22,7 @@ fn counts(outcome: &Outcome) -> &MediaFaultCounts {
 
 #[test]
 fn no_damage_makes_a_design_or_the_store_panic_or_hang() {
-    let options = MediaOptions { thin: 101, garbage: 500_000, ..MediaOptions::default() };
+    let options = MediaOptions { thin: 211, garbage: 500_000, ..MediaOptions::default() };
     let request = Request::new(Campaign::MediaFaults(options));
     let (mut runs, mut named, mut wrong) = (0, 0, Vec::new());
     run(&Subject::named(&[]).unwrap(), &request, &mut |outcome| {
@@ -37,7 +37,7 @@ fn no_damage_makes_a_design_or_the_store_panic_or_hang() {
         named += found.named;
     });
     assert!(wrong.is_empty(), "{} are wrong: {}", wrong.len(), wrong.concat());
-    assert!(runs > 5000 && named > 1000, "{runs} runs, {named} named");
+    assert!(runs > 2500 && named > 500, "{runs} runs, {named} named");
 }
 
 #[test]

@@ -154,6 +154,12 @@ fn wrong_size(spec: &Spec, keys: &Keys) -> LabError {
              and runs the laboratory with all sizes"
         ));
     }
+    if default == *node_bytes {
+        return bytes_refused(
+            keys,
+            &format!("{name} is not built in with them; `cargo lab` builds all designs with them"),
+        );
+    }
     bytes_refused(
         keys,
         &format!("{name} takes them in nodes of {default} B only, not of {node_bytes} B"),

@@ -7,7 +7,7 @@ use bristlecone_trees::names::{UnknownDesign, specs};
 fn rows_have_the_forms_that_the_explorer_and_the_laboratory_take() {
     for sizes in specs() {
         let name = sizes[0].name;
-        assert!(default_size(name).unwrap().memory.text.is_some(), "{name}");
+        assert!(default_size(name).unwrap().memory.numbers.is_some(), "{name}");
         assert!(smallest_size(name).unwrap().simulated.text.is_some(), "{name}");
         for spec in &sizes {
             match with_size(name, spec.node_bytes) {
