@@ -38,8 +38,10 @@ pub enum TreeError {
         "{0} is volatile: its contents end with their process; create a new index in a new pool"
     )]
     Volatile(&'static str),
-    /// A bulk load into an index that has pairs.
-    #[error("the index has pairs, and a bulk load fills an empty one; insert instead")]
+    /// A bulk load into an index that has pairs, or leaves that removals have emptied.
+    #[error(
+        "the index has pairs, or leaves without any; a bulk load fills a new one; insert instead"
+    )]
     NotEmpty,
     /// A bulk load of pairs whose keys do not ascend strictly.
     #[error("the keys of a bulk load do not ascend strictly; sort the pairs")]
@@ -281,7 +283,8 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     ///
     /// # Errors
     /// No pair has been added.
-    /// - [`TreeError::NotEmpty`]: the index has pairs, or another thread has added one.
+    /// - [`TreeError::NotEmpty`]: the index has pairs or emptied leaves, or another thread has added
+    ///   a pair.
     /// - [`TreeError::Unsorted`]: a key is not greater than the one before.
     /// - [`TreeError::NoBulkLoad`]: the design has no bulk load.
     /// - [`PoolError::Full`]: the pool has no space for all pairs.

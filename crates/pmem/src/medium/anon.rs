@@ -69,7 +69,7 @@ impl Range {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         }
-        .map_err(|e| MediumError::system("reserve address space", e))?;
+        .map_err(|e| MediumError::system("reserve address space; `ulimit -v` may limit it", e))?;
         let head = (start as usize).next_multiple_of(HUGE_PAGE_BYTES) - start as usize;
         let base = start.cast::<u8>().wrapping_add(head);
         unmap(start.cast(), head);
