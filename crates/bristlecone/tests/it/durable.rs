@@ -2,6 +2,9 @@
 
 use crate::{journaled, mapped, pairs, place, small};
 use bristlecone::{Domain, Durability, Error, ErrorKind, Store};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
@@ -242,4 +245,29 @@ fn a_store_that_outgrows_its_memory_is_full_and_keeps_what_it_has() {
     let error = options.clone().memory_bytes(1 << 20).open(&place.path).unwrap_err();
     assert!(matches!(error, Error::Full { .. }), "{error}");
     assert_eq!(mapped().open(&place.path).unwrap().len().unwrap(), u64::from(count) - 1);
+}
+
+#[test]
+fn a_path_may_be_a_link_and_need_not_be_utf_8() {
+    let place = place();
+    let folder = place.path.parent().unwrap();
+    let name = OsStr::from_bytes(b"\xff\xfe.pool");
+    let target = folder.join(name);
+    let link = folder.join("link.pool");
+    symlink(&target, &link).unwrap();
+    let options = journaled(Durability::Commit);
+    let error = options.create(&link).unwrap_err();
+    assert!(matches!(error, Error::AlreadyExists { .. }), "a link that leads nowhere: {error}");
+    let store = options.create(&target).unwrap();
+    store.put("a", "b").unwrap();
+    drop(store);
+    let mut journal = target.clone().into_os_string();
+    journal.push(".journal");
+    assert!(Path::new(&journal).is_dir(), "the journal is beside the file");
+    let store = options.open(&link).unwrap();
+    assert!(store.was_recovered() && store.contains("a").unwrap());
+    assert!(matches!(options.open(&target), Err(Error::InUse { .. })));
+    store.close().unwrap();
+    assert!(!Path::new(&journal).exists());
+    assert!(mapped().open(&link).unwrap().contains("a").unwrap());
 }

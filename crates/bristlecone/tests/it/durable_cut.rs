@@ -13,6 +13,8 @@ use std::time::Duration;
 const WRITES: u64 = 3000;
 /// The number of different keys.
 const KEYS: u64 = 60;
+/// The offset of the id of the boot in a ring.
+const BOOT_IN_RING: usize = 16;
 /// The number of images of a run.
 const IMAGES: usize = 200;
 
@@ -35,7 +37,9 @@ fn check(durability: Durability, least: impl Fn(u64) -> u64) -> usize {
     let options = journaled(durability);
     let recording = Arc::new(Recording::default());
     let store = options.open_traced(&place.path, recording.clone()).unwrap();
-    let ring = fs::read(place.path.with_extension("pool.journal").join("ring")).unwrap();
+    let ring = place.path.with_extension("pool.journal").join("ring");
+    let mut ring = fs::read(ring).unwrap();
+    ring[BOOT_IN_RING] ^= 0x5A; // As after a restart: its records do not count.
 
     let (mut state, mut model) = (0x1234_5678_9ABC_DEF1_u64, Pairs::new());
     let mut states = vec![model.clone()];
@@ -65,7 +69,7 @@ fn check(durability: Durability, least: impl Fn(u64) -> u64) -> usize {
         let path = folder.path().join(format!("{image}.pool"));
         let journal = path.with_extension("pool.journal");
         fs::create_dir(&journal).unwrap();
-        fs::write(journal.join("ring"), vec![0; ring.len()]).unwrap();
+        fs::write(journal.join("ring"), &ring).unwrap();
         for (file, bytes) in files {
             let path = file.map_or(path.clone(), |index| journal.join(format!("{index:04}")));
             fs::write(path, bytes).unwrap();

@@ -112,3 +112,50 @@ fn a_creation_with_a_journal_that_fails_leaves_no_file_of_its_own() {
     assert!(created.is_err());
     assert_eq!(names_in(place.path.parent().unwrap()), Vec::<std::ffi::OsString>::new());
 }
+
+/// The calls with which an open with a journal reads, writes and removes.
+const JOURNAL_CALLS: [(&str, libc::c_long); 9] = [
+    ("fsync", libc::SYS_fsync),
+    ("fdatasync", libc::SYS_fdatasync),
+    ("pread64", libc::SYS_pread64),
+    ("pwrite64", libc::SYS_pwrite64),
+    ("fallocate", libc::SYS_fallocate),
+    ("mkdir", libc::SYS_mkdir),
+    ("getdents64", libc::SYS_getdents64),
+    ("unlink", libc::SYS_unlink),
+    ("rmdir", libc::SYS_rmdir),
+];
+
+/// Makes a store of 200 pairs that is closed or not, with a journal or without one.
+fn make(path: &Path, with_journal: bool, is_closed: bool) {
+    let options = if with_journal { journaled(Durability::Commit) } else { mapped() };
+    let store = options.create(path).unwrap();
+    (0..200_u32).for_each(|key| store.put(key.to_be_bytes(), [7; 50]).unwrap());
+    if is_closed { store.close().unwrap() } else { drop(store) }
+}
+
+#[test]
+fn an_open_with_a_journal_that_fails_loses_nothing_whatever_call_the_system_refuses() {
+    let mut failures = std::collections::BTreeSet::new();
+    for (name, call) in JOURNAL_CALLS {
+        for [with_journal, is_closed] in [[true, false], [true, true], [false, false]] {
+            let place = place();
+            make(&place.path, with_journal, is_closed);
+            let work = || journaled(Durability::Commit).open(&place.path)?.close();
+            let Some(opened) = refused(call, work) else {
+                return eprintln!("skipped: the system has no filters of calls");
+            };
+            if let Err(error) = opened {
+                failures.insert(name);
+                assert_eq!(error.kind(), ErrorKind::System, "{name}: {error}");
+            }
+            // A mapped file whose sync has failed may be torn.
+            let options = journaled(Durability::Commit).open_torn(!with_journal);
+            let mut store = options.open(&place.path).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(store.check().unwrap().keys, 200, "{name}");
+            store.close().unwrap();
+        }
+    }
+    let all: Vec<_> = failures.into_iter().collect();
+    assert_eq!(all, ["fallocate", "fdatasync", "fsync", "mkdir", "pread64", "pwrite64"]);
+}

@@ -15,6 +15,15 @@ pub enum JournalError {
         /// The name of the file or folder.
         missing: String,
     },
+    /// The journal beside the pool is one of another open: it has nothing of what the pool needs.
+    #[error(
+        "the pool needs its journal, and {folder} holds that of another pool, or of another time: \
+         copy file and folder together, while the store is not open"
+    )]
+    Foreign {
+        /// The folder.
+        folder: String,
+    },
     /// The journal ends before what the pages of the pool rely on.
     #[error("the journal ends at position {found}, and the pool needs it up to {needed}")]
     CutShort {

@@ -2,27 +2,29 @@
 //!
 //! 1. The folder is made, filled and synced, its parent too, before a mark says that the pool needs
 //!    it. Nothing is renamed.
-//! 2. The space of a segment is allocated, so that no later write finds the device full. Where a
+//! 2. No file is removed but those of a journal that no process has open.
+//! 3. The space of a segment is allocated, so that no later write finds the device full. Where a
 //!    commit waits for syncs it is filled with zeros, so that no write changes the metadata of the
 //!    file.
 
 use super::disk::{Disk, Place};
 use super::error::JournalError;
+use super::mark::Mark;
 use super::options::JournalOptions;
-use super::point::Geometry;
 use super::ring::Ring;
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
-use crate::medium::{MediumError, Storage, check_length, end_of_hole};
+use crate::medium::{LockedFile, MediumError, Storage, allocate, check_length, end_of_hole};
+use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::retry_on_intr;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The name of the ring in the folder.
 const RING: &str = "ring";
@@ -35,6 +37,9 @@ pub(super) struct Folder {
     pool: File,
     segments: Vec<File>,
     trace: Option<Arc<dyn DiskTrace>>,
+    /// `true` if a sync of the pool file has failed. The system tells one caller alone, and there
+    /// are two: a checkpoint, and the growth of the file.
+    has_pool_failed: Mutex<bool>,
     /// The counts of writes and syncs.
     pub(super) work: DiskWork,
 }
@@ -65,8 +70,12 @@ impl Folder {
     ) -> Result<(Self, Ring), JournalError> {
         let folder = Self::path_of(path);
         let failed = |e| JournalError::system("make the folder of the journal", e);
+        check_unused(&folder)?;
         remove(&folder).map_err(failed)?;
-        fs::create_dir(&folder).map_err(failed)?;
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            made => made.map_err(failed)?,
+        }
         let made = Self::fill(&folder, pool, options);
         if made.is_err() {
             let _ = remove(&folder); // The error that is returned says more.
@@ -99,17 +108,12 @@ impl Folder {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             File::open(path).and_then(|file| file.sync_all()).map_err(failed)?;
         }
-        let work = DiskWork::default();
-        Ok((Self { path: folder.into(), pool, segments, trace: None, work }, ring))
+        Ok((Self::new(folder.into(), pool, segments), ring))
     }
 
-    /// Opens the folder beside the pool at `path`, which needs it.
-    pub(super) fn open(
-        path: &Path,
-        pool: File,
-        geometry: Geometry,
-    ) -> Result<(Self, Ring), JournalError> {
-        let folder = Self::path_of(path);
+    /// Opens the folder beside the pool at `path`, which needs it: `mark` says so.
+    pub(super) fn open(path: &Path, pool: File, mark: &Mark) -> Result<(Self, Ring), JournalError> {
+        let (folder, geometry) = (Self::path_of(path), mark.geometry);
         let missing = |name: &str| {
             let missing = folder.join(name).display().to_string();
             move |error: io::Error| match error.kind() {
@@ -133,8 +137,15 @@ impl Folder {
         if ring.slots() == 0 {
             return Err(missing(RING)(io::ErrorKind::NotFound.into()));
         }
-        let work = DiskWork::default();
-        Ok((Self { path: folder, pool, segments, trace: None, work }, ring))
+        if !ring.is_beside(mark.nonce) {
+            return Err(JournalError::Foreign { folder: folder.display().to_string() });
+        }
+        Ok((Self::new(folder, pool, segments), ring))
+    }
+
+    fn new(path: PathBuf, pool: File, segments: Vec<File>) -> Self {
+        let (work, has_pool_failed) = (DiskWork::default(), Mutex::default());
+        Self { path, pool, segments, trace: None, has_pool_failed, work }
     }
 
     /// Lets `trace` see what is written from now on.
@@ -152,32 +163,64 @@ impl Folder {
         Ok(())
     }
 
-    /// Gives the pool file a length of `bytes` with space on the device, durable on return.
-    pub(super) fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        let failed = |e: io::Error| MediumError::system("allocate space for the file", e);
-        let old = self.pool.metadata().map_err(failed)?.len();
-        if bytes <= old {
-            return Ok(());
-        }
-        let empty = FallocateFlags::empty();
-        let reserve = || retry_on_intr(|| fallocate(&self.pool, empty, old, bytes - old));
-        let allocate = || match check_length(bytes).and_then(|()| reserve()) {
-            Err(rustix::io::Errno::OPNOTSUPP) => self.pool.set_len(bytes),
-            other => other.map_err(Into::into),
-        };
-        let asked = self.trace.as_ref().map_or(Ok(()), |trace| trace.grow(bytes));
-        let grown = asked.and_then(|()| allocate()).and_then(|()| self.pool.sync_all());
-        if grown.is_err() {
+    /// Gives the pool file, which has `old` bytes or more, `new` bytes with space on the device. If
+    /// that fails, the device has its space again.
+    pub(super) fn extend(&self, old: u64, new: u64) -> Result<(), MediumError> {
+        self.check_length(old)?;
+        let asked = self.trace.as_ref().map_or(Ok(()), |trace| trace.grow(new));
+        let extended = asked.and_then(|()| allocate(&self.pool, old, new));
+        if extended.is_err() {
+            // Some file systems keep what they could allocate.
             let _ = self.pool.set_len(old);
-        } else if let Some(trace) = &self.trace {
+        }
+        extended.map_err(|e| MediumError::system("allocate space for the file", e))
+    }
+
+    /// Checks that the pool file still has `bytes` bytes. Pages that are not dirty are in the file
+    /// alone. A longer file would hide that another program has cut them off.
+    pub(super) fn check_length(&self, bytes: u64) -> Result<(), MediumError> {
+        let checked = self.check_end(bytes);
+        checked.map_err(|e| MediumError::system("use a file that another program has cut", e))
+    }
+
+    fn check_end(&self, end: u64) -> io::Result<()> {
+        let is_cut = self.pool.metadata()?.len() < end;
+        if is_cut { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// Makes the length of `bytes` of the pool file durable.
+    pub(super) fn sync_length(&self, bytes: u64) -> io::Result<()> {
+        self.sync(Place::Pool)?;
+        if let Some(trace) = &self.trace {
             trace.grown(bytes);
         }
-        grown.map_err(failed)
+        Ok(())
+    }
+
+    /// Cuts off what the pool file has past `bytes`, which no pool uses. A longer file is no
+    /// damage.
+    pub(super) fn cut(&self, bytes: u64) {
+        if self.pool.metadata().is_ok_and(|metadata| metadata.len() > bytes) {
+            let _ = self.pool.set_len(bytes);
+        }
     }
 
     /// Removes the folder. The pool file is whole.
     pub(super) fn remove(&self) {
         let _ = remove(&self.path); // The next creation removes what is left.
+    }
+
+    fn sync_file(&self, place: Place) -> io::Result<()> {
+        if let Some(trace) = &self.trace {
+            trace.sync(place.segment())?;
+        }
+        let start = Instant::now();
+        self.file(place).sync_data()?;
+        self.work.count_sync(place, start.elapsed());
+        if let Some(trace) = &self.trace {
+            trace.synced(place.segment());
+        }
+        Ok(())
     }
 
     fn file(&self, place: Place) -> &File {
@@ -199,6 +242,9 @@ impl Disk for Folder {
 
     fn write(&self, place: Place, at: u64, source: &[u8]) -> io::Result<()> {
         self.work.count_write(place, source.len());
+        if place == Place::Pool {
+            self.check_end(at + source.len() as u64)?;
+        }
         let Some(trace) = &self.trace else { return self.file(place).write_all_at(source, at) };
         trace.write(place.segment(), at, source)?;
         self.file(place).write_all_at(source, at)?;
@@ -207,16 +253,15 @@ impl Disk for Folder {
     }
 
     fn sync(&self, place: Place) -> io::Result<()> {
-        if let Some(trace) = &self.trace {
-            trace.sync(place.segment())?;
+        let mut has_failed = (place == Place::Pool).then(|| self.has_pool_failed.lock());
+        if has_failed.as_deref() == Some(&true) {
+            return Err(io::Error::other("an earlier sync of the file has failed"));
         }
-        let start = Instant::now();
-        self.file(place).sync_data()?;
-        self.work.count_sync(place, start.elapsed());
-        if let Some(trace) = &self.trace {
-            trace.synced(place.segment());
+        let done = self.sync_file(place);
+        if let Some(has_failed) = &mut has_failed {
+            **has_failed = done.is_err();
         }
-        Ok(())
+        done
     }
 
     fn settle(&self, place: Place) -> io::Result<()> {
@@ -227,7 +272,7 @@ impl Disk for Folder {
     }
 }
 
-/// Gives an empty file `bytes` bytes of space that reads as zeros (I2). With `zeroes` it writes
+/// Gives an empty file `bytes` bytes of space that reads as zeros (I3). With `zeroes` it writes
 /// them.
 fn reserve(file: &File, bytes: u64, zeroes: bool) -> io::Result<()> {
     let is_reserved = !zeroes && {
@@ -252,9 +297,42 @@ fn segment_name(index: u64) -> String {
     format!("{index:04}")
 }
 
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+/// Checks that no process has the journal in `folder` open, for example that of a pool that was
+/// moved away meanwhile.
+fn check_unused(folder: &Path) -> Result<(), JournalError> {
+    match LockedFile::open_within(&folder.join(RING), Duration::ZERO) {
+        Err(MediumError::Locked) => Err(MediumError::Locked.into()),
+        _ => Ok(()),
     }
+}
+
+/// Removes the files of a journal in `folder`, and the folder unless it holds others (I2). A link
+/// to a folder is removed too.
+fn remove(folder: &Path) -> io::Result<()> {
+    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let entries = match fs::read_dir(folder) {
+        // A link that leads nowhere has no entries.
+        Err(error) if is_absent(&error) && fs::symlink_metadata(folder).is_err() => return Ok(()),
+        Err(error) if is_absent(&error) => return fs::remove_file(folder),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if is_of_journal(&entry.file_name()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    if fs::symlink_metadata(folder)?.is_symlink() {
+        return fs::remove_file(folder);
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Returns `true` if a file of a journal has this name.
+fn is_of_journal(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name == RING.as_bytes() || (name.len() == 4 && name.iter().all(u8::is_ascii_digit))
 }

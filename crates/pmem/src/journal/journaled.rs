@@ -10,7 +10,9 @@ use super::pages::PAGE_BYTES;
 use super::recovery::{Opening, end_journal};
 use super::stats::JournalStats;
 use super::trace::DiskTrace;
-use crate::medium::{Domain, Fenced, LockedFile, Mapped, Medium, MediumError};
+use crate::medium::{
+    Domain, Fenced, FileLength, GrowingFile, LockedFile, Mapped, Medium, MediumError, fill_holes,
+};
 use crate::numa::Placement;
 use crate::word::PmWord;
 use core::ptr::NonNull;
@@ -28,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// The pause of the thread under [`Durability::Commit`], where it drains and checkpoints alone.
 const PAUSE: Duration = Duration::from_millis(10);
+/// The shortest interval. In a shorter one the thread would do nothing but sync.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// The number of intervals after which a write waits.
 const LATE_INTERVALS: u32 = 4;
 
@@ -37,18 +41,22 @@ const LATE_INTERVALS: u32 = 4;
 /// The whole file is in private memory while it is open.
 #[derive(Debug)]
 pub struct Journaled {
-    shared: Arc<Shared>,
+    shared: Arc<SharedJournal>,
     thread: Option<JoinHandle<()>>,
+    pub(super) growing: GrowingFile<Arc<SharedJournal>>,
+    /// The size of the medium, in bytes. Working memory is as long as the file, which may be ahead.
+    len: AtomicU64,
     locked: LockedFile,
-    growth: Mutex<()>,
     /// The largest sizes of the file, by its address space and by its memory, in bytes.
-    limits: [u64; 2],
+    pub(super) limits: [u64; 2],
 }
 
 #[derive(Debug)]
-struct Shared {
-    journal: Journal<Folder>,
+pub(super) struct SharedJournal {
+    pub(super) journal: Journal<Folder>,
     durability: Durability,
+    /// The lengths of the pool file. Working memory has the same.
+    pub(super) length: Mutex<FileLength>,
     is_ending: AtomicBool,
     /// The moment before which everything acknowledged survives a power cut; in milliseconds.
     safe_until: AtomicU64,
@@ -107,7 +115,7 @@ impl Journaled {
         check_memory(&locked, options)?;
         let mark = read_mark(locked.file())?.filter(Mark::needs_journal);
         let (mut folder, ring) = match mark {
-            Some(mark) => Folder::open(locked.path(), pool()?, mark.geometry)?,
+            Some(mark) => Folder::open(locked.path(), pool()?, &mark)?,
             None => Folder::create(locked.path(), pool()?, options)?,
         };
         if let Some(trace) = trace {
@@ -118,9 +126,11 @@ impl Journaled {
         let (nonce, boot) = (memory.draw(), ring.file().boot_id());
         let opening = Opening { nonce, boot, geometry: options.geometry() };
         let journal = Journal::open(folder, memory, ring, opening)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedJournal {
             journal,
             durability: options.durability,
+            // The sync of the mark has made the length durable.
+            length: Mutex::new(FileLength { ready: bytes, durable: bytes }),
             is_ending: AtomicBool::new(false),
             safe_until: AtomicU64::new(now()),
         });
@@ -129,7 +139,8 @@ impl Journaled {
         let thread = Builder::new().name(name).spawn(move || run.run());
         let thread = thread.map_err(|e| JournalError::system("start a thread", e))?;
         let limits = [options.reserve_bytes, options.memory_limit()];
-        Ok(Self { shared, thread: Some(thread), locked, growth: Mutex::new(()), limits })
+        let growing = GrowingFile::new(Arc::clone(&shared));
+        Ok(Self { shared, thread: Some(thread), growing, len: bytes.into(), locked, limits })
     }
 
     /// Checks that [`open`](Self::open) takes the file system of a file that is to be created at
@@ -165,7 +176,7 @@ impl Journaled {
         };
         let pool =
             locked.file().try_clone().map_err(|e| JournalError::system("open the file", e))?;
-        let (folder, ring) = Folder::open(locked.path(), pool, mark.geometry)?;
+        let (folder, ring) = Folder::open(locked.path(), pool, &mark)?;
         let bytes = length(locked)?;
         let memory = Mapped::anonymous_in(bytes, bytes, None)?;
         end_journal(&folder, &memory, Some(&ring), ring.file().boot_id())?;
@@ -209,6 +220,11 @@ impl Journaled {
         &self.shared.journal.memory
     }
 
+    /// Notes that the medium has `bytes` bytes now.
+    pub(super) fn note_length(&self, bytes: u64) {
+        self.len.fetch_max(bytes, Ordering::AcqRel);
+    }
+
     /// Asks the thread to drain, if the ring fills up.
     #[inline]
     fn wake(&self) {
@@ -220,11 +236,11 @@ impl Journaled {
     }
 }
 
-impl Shared {
+impl SharedJournal {
     fn run(&self) {
         let interval = match self.durability {
             Durability::Commit | Durability::Process => PAUSE,
-            Durability::Interval(interval) => interval,
+            Durability::Interval(interval) => interval.max(INTERVAL_MIN),
         };
         let mut last = Instant::now();
         while !self.is_ending.load(Ordering::Acquire) {
@@ -270,8 +286,9 @@ impl Shared {
             Durability::Commit => journal.sync_to(journal.ring.head()),
             Durability::Interval(interval) => {
                 let began = now();
-                let late = (interval * LATE_INTERVALS).as_millis() as u64;
-                if began.saturating_sub(self.safe_until.load(Ordering::Acquire)) <= late {
+                let late = interval.max(INTERVAL_MIN).saturating_mul(LATE_INTERVALS).as_millis();
+                let unsafe_for = began.saturating_sub(self.safe_until.load(Ordering::Acquire));
+                if u128::from(unsafe_for) <= late {
                     return Ok(());
                 }
                 journal.sync_to(journal.ring.head())?;
@@ -291,6 +308,7 @@ impl Drop for Journaled {
         let Some(thread) = self.thread.take() else { return };
         if self.locked.opener().is_parent_by_id() {
             let _ = ManuallyDrop::new(thread);
+            self.growing.abandon();
             return;
         }
         self.shared.is_ending.store(true, Ordering::Release);
@@ -298,6 +316,9 @@ impl Drop for Journaled {
         let ended = thread.join();
         debug_assert!(ended.is_ok(), "the thread does not panic");
         let journal = &self.shared.journal;
+        if self.growing.end() {
+            journal.disk.cut(*self.len.get_mut());
+        }
         let is_whole = || journal.ring.head() == 0 && journal.finish().is_ok();
         if self.locked.is_unfinished() || is_whole() {
             journal.disk.remove();
@@ -356,28 +377,33 @@ unsafe impl Medium for Journaled {
     }
     #[inline(always)]
     fn len(&self) -> u64 {
-        self.memory().len()
+        self.len.load(Ordering::Acquire)
     }
     #[cold]
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        if self.is_inherited() {
-            return Err(MediumError::Inherited);
-        }
-        let [reserved, memory] = self.limits;
-        if bytes > reserved {
-            return Err(MediumError::Limit { wanted: bytes, limit: reserved });
-        }
-        if bytes > memory {
-            return Err(MediumError::Memory { wanted: bytes, limit: memory });
-        }
-        let _growth = self.growth.lock();
-        if bytes <= self.len() {
-            return Ok(());
-        }
-        let bytes = bytes.next_multiple_of(PAGE_BYTES);
-        let journal = &self.shared.journal;
-        journal.disk.grow(bytes)?;
-        journal.memory.grow(bytes)
+        self.grow_between(bytes, bytes).map(|_| ())
+    }
+    #[cold]
+    fn grow_between(&self, least: u64, ample: u64) -> Result<u64, MediumError> {
+        self.extend_between(least.next_multiple_of(PAGE_BYTES), ample)
+    }
+    const PREPARES_GROWTH: bool = true;
+    #[cold]
+    fn prepare_growth(&self, bytes: u64) {
+        self.prepare(bytes);
+    }
+    #[cold]
+    fn sync_length(&self) -> Result<(), MediumError> {
+        self.shared.sync_length(self.len())
+    }
+    #[cold]
+    fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
+        fill_holes(self.locked.file(), bytes)?;
+        // What is past the pool may have holes too. Growth allocates it again.
+        self.shared.limit_length(bytes);
+        let len = self.len.get_mut();
+        *len = bytes.min(*len);
+        Ok(())
     }
     #[inline(always)]
     fn is_inherited(&self) -> bool {
@@ -401,13 +427,7 @@ unsafe impl Medium for Journaled {
     }
     #[cold]
     fn finish(&self) -> Result<(), MediumError> {
-        // Pages that are not dirty are in the file alone.
-        let metadata = self.locked.file().metadata();
-        let found = metadata.map_err(|e| MediumError::system("read the size of the file", e))?;
-        if found.len() < self.len() {
-            let cut = std::io::Error::from(ErrorKind::UnexpectedEof);
-            return Err(MediumError::system("close a file that another program has cut", cut));
-        }
+        self.shared.journal.disk.check_length(self.len())?;
         self.shared.journal.finish()?;
         self.shared.journal.disk.remove();
         self.keep_file();

@@ -36,6 +36,7 @@ mod disk;
 mod error;
 mod folder;
 mod frame;
+mod growth;
 mod journaled;
 mod lines;
 mod mark;

@@ -15,7 +15,7 @@ pub enum Durability {
     Commit,
     /// Soon after: a power cut loses the newest writes, and of any two writes the later alone. A
     /// thread syncs at this interval, and a write waits if the last sync began more than four
-    /// intervals ago.
+    /// intervals ago. An interval of less than 1 ms counts as 1 ms.
     Interval(Duration),
     /// Never, until the file is closed: a power cut may lose any page since then. A store has no
     /// journal. A [`Journaled`](super::Journaled) medium syncs when it is asked, alone.

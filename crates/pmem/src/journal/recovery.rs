@@ -5,6 +5,7 @@
 //! S segments; read the frames from the mark's start, and the ring if it is of this boot
 //! W frames of what only the ring has; S segments       before this, no page holds it
 //! W pages that a record changes; S pages               a crash replays the same again
+//! W stamp of the ring; S ring                          still beside the old mark
 //! W mark of this open; S mark                          the old journal means nothing from here on
 //! ```
 
@@ -57,7 +58,8 @@ impl<D: Disk> Journal<D> {
             let (at, found) = (Mark::SECTORS[0], geometry.segments);
             return Err(Corrupt { at, what, expected: segments_min, found }.into());
         }
-        ring.stamp(opening.nonce, opening.boot);
+        let former = mark.map_or(0, |mark| mark.nonce);
+        ring.stamp(opening.nonce, opening.boot, former)?;
         let mark = Mark {
             sequence: mark.map_or(0, |mark| mark.sequence + 1),
             nonce: opening.nonce,

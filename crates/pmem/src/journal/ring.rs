@@ -7,11 +7,14 @@
 //! | 8 | 8 | nonce | the random number of the open |
 //! | 16 | 16 | boot | the id of the boot |
 //! | 32 | 8 | slots | their number |
+//! | 40 | 8 | former | the nonce of the open before; 0: none |
 //! | 512 | 8 | head | the position behind the last record, doubled; the lowest bit is the lock |
 //! | 4096 | 72 each | slots | number of a line and, above bit 41, a sum; the line |
 //!
 //! 1. Slots at or beyond the head do not exist.
 //! 2. A slot is used again after a segment has its record.
+//! 3. The stamp is synced before a mark names its nonce. So a pool that needs its folder has a ring
+//!    there with the nonce of the mark, as its own or as the former one, whatever has crashed.
 
 use crate::line::LINE_WORDS;
 use crate::medium::{Mapped, Medium, MediumError, words_at};
@@ -20,7 +23,12 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::path::Path;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCNR");
-const STAMP_WORDS: usize = 5;
+const STAMP_WORDS: usize = 6;
+/// The words of the stamp that tell whether the records count.
+const COUNTING_WORDS: usize = 5;
+/// The places of the nonces in the stamp.
+const NONCE: usize = 1;
+const FORMER: usize = 5;
 const HEAD_AT: u64 = 512;
 const SLOTS_AT: u64 = 4096;
 const SLOT_WORDS: usize = LINE_WORDS + 1;
@@ -103,27 +111,46 @@ impl Ring {
         self.words(SLOTS_AT + index * 8 * SLOT_WORDS as u64, SLOT_WORDS)
     }
 
-    /// Empties the ring and stamps it as that of an open. A kill at any point leaves a ring that
-    /// does not count, or the new one.
-    pub(super) fn stamp(&self, nonce: u64, boot: [u64; 2]) {
+    /// Empties the ring and stamps it as that of an open; `former` is the nonce of the open before.
+    /// A kill at any point leaves a ring that does not count, or the new one. The stamp survives a
+    /// power cut on return.
+    ///
+    /// ```text
+    /// W 0 magic, 0 head, former      crash here: no record counts; the old nonce is there
+    /// W nonce, boot, slots           crash here: the old nonce is the former one (I3)
+    /// W magic S                      -> durable
+    /// ```
+    ///
+    /// # Errors
+    /// The system could not write the stamp.
+    pub(super) fn stamp(&self, nonce: u64, boot: [u64; 2], former: u64) -> Result<(), MediumError> {
         let words = self.words(0, STAMP_WORDS);
-        self.file.store(&words[0], 0);
+        let store = |at: usize, value| self.file.store(&words[at], value);
+        store(0, 0);
         self.head_word().store(0, Ordering::Release);
-        let stamp = [nonce, boot[0], boot[1], self.slots];
-        for (word, value) in words[1..].iter().zip(stamp) {
-            self.file.store(word, value);
+        store(FORMER, former);
+        for (at, value) in (NONCE..).zip([nonce, boot[0], boot[1], self.slots]) {
+            store(at, value);
         }
-        self.file.store(&words[0], MAGIC);
+        store(0, MAGIC);
+        self.file.sync()
+    }
+
+    fn stamped(&self) -> [u64; STAMP_WORDS] {
+        let words = self.words(0, STAMP_WORDS);
+        core::array::from_fn(|i| self.file.load(&words[i]))
     }
 
     /// Returns `true` if the ring is that of the open with `nonce`, in this boot.
     pub(super) fn is_of(&self, nonce: u64, boot: [u64; 2]) -> bool {
-        if self.slots == 0 {
-            return false;
-        }
-        let words = self.words(0, STAMP_WORDS);
-        let found: [u64; STAMP_WORDS] = core::array::from_fn(|i| self.file.load(&words[i]));
-        found == [MAGIC, nonce, boot[0], boot[1], self.slots]
+        let expected = [MAGIC, nonce, boot[0], boot[1], self.slots];
+        self.slots > 0 && self.stamped()[..COUNTING_WORDS] == expected
+    }
+
+    /// Returns `true` if the ring lies in the folder of the open with `nonce`, in any boot (I3).
+    pub(super) fn is_beside(&self, nonce: u64) -> bool {
+        let stamp = self.stamped();
+        [stamp[NONCE], stamp[FORMER]].contains(&nonce)
     }
 
     /// Sets the position that the head may not pass, unless the ring is closed.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 mod faults;
 mod file;
+mod growth;
 mod recorder;
 
 /// The pages of the pool: one with the mark, and two with lines.

@@ -232,7 +232,8 @@ impl<'a> Device<'a> {
 
     fn grown(&mut self, bytes: u64) {
         self.growing = None;
-        self.files.entry(None).or_default().resize(bytes as usize, 0);
+        let file = self.files.entry(None).or_default();
+        file.resize(file.len().max(bytes as usize), 0);
     }
 
     fn put(&mut self, file: Option<u64>, sector: usize, bytes: &[u8]) {

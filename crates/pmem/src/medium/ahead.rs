@@ -2,12 +2,14 @@
 //!
 //! 1. The thread starts when the pool first runs low, and ends with the medium.
 //! 2. It extends the file by a slice at a time, under the lock of the length. So a writer that
-//!    overruns it waits for one slice at most.
+//!    overruns it waits for one slice at most. What makes a slice ready for use, which may take
+//!    longer, it does without the lock.
 //! 3. A slice that the thread has extended is past the length of the medium, so no operation uses
 //!    it, until the pool grows into it.
 //! 4. After a failure the thread rests until a writer has extended the file itself.
 
-use super::backing::{Backing, FileKind};
+use super::MediumError;
+use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use std::mem::ManuallyDrop;
@@ -19,41 +21,97 @@ use std::thread::{Builder, JoinHandle};
 const SLICE_BYTES: u64 = 4 << 20;
 
 /// Returns the end of the slice that begins at `bytes` or before.
-pub(super) fn slice_end(bytes: u64) -> u64 {
+fn slice_end(bytes: u64) -> u64 {
     (bytes / SLICE_BYTES + 1) * SLICE_BYTES
+}
+
+/// The lengths of a file that grows.
+#[derive(Debug)]
+pub(crate) struct FileLength {
+    /// The length that has space on the device and is mapped, in bytes. At least that of the
+    /// medium.
+    pub(crate) ready: u64,
+    /// The length that survives a power cut, in bytes, where contents do so too. Elsewhere 0.
+    pub(crate) durable: u64,
+}
+
+/// A file that can be extended.
+pub(crate) trait Extensible: fmt::Debug + Send + Sync + 'static {
+    /// Returns the lengths of the file.
+    fn length(&self) -> &Mutex<FileLength>;
+    /// Extends the file to `new` bytes, with space on the device, and maps the new part.
+    ///
+    /// # Errors
+    /// The device is full, or the system refuses. The file is as long as before then.
+    fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError>;
+    /// Does what else the first writer to `old..new` would wait for. If it fails, that one waits.
+    fn make_ready(&self, old: u64, new: u64);
+}
+
+impl<F: Extensible> Extensible for Arc<F> {
+    fn length(&self) -> &Mutex<FileLength> {
+        (**self).length()
+    }
+    fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError> {
+        (**self).extend(length, new)
+    }
+    fn make_ready(&self, old: u64, new: u64) {
+        (**self).make_ready(old, new);
+    }
 }
 
 /// A file, and the thread that extends it.
 #[derive(Debug)]
-pub(super) struct GrowingFile {
-    shared: Arc<Shared>,
+pub(crate) struct GrowingFile<F> {
+    shared: Arc<Shared<F>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    backing: Backing,
+struct Shared<F> {
+    backing: F,
     /// The length up to which the thread extends the file, in bytes.
     asked: AtomicU64,
     has_failed: AtomicBool,
     is_ending: AtomicBool,
 }
 
-impl GrowingFile {
+impl<F: Extensible> GrowingFile<F> {
     /// Returns the file, without a thread yet.
-    pub(super) fn new(backing: Backing) -> Self {
+    pub(crate) fn new(backing: F) -> Self {
         let [has_failed, is_ending] = [false; 2].map(AtomicBool::new);
         let shared = Shared { backing, asked: AtomicU64::new(0), has_failed, is_ending };
         Self { shared: Arc::new(shared), thread: Mutex::new(None) }
     }
 
     #[inline(always)]
-    pub(super) fn backing(&self) -> &Backing {
+    pub(crate) fn backing(&self) -> &F {
         &self.shared.backing
     }
 
+    /// Returns a length from `least` to `ample` to which the medium may grow. Uses what is ready;
+    /// else extends the file by one slice, so that the caller waits no longer than for that.
+    ///
+    /// # Errors
+    /// The file cannot be extended to `least`.
+    pub(crate) fn take(&self, least: u64, ample: u64) -> Result<u64, MediumError> {
+        let file = self.backing();
+        let mut length = file.length().lock();
+        if length.ready < least {
+            let slice = ample.min(slice_end(length.ready)).max(least);
+            match file.extend(&mut length, slice) {
+                Err(_) if slice > least => file.extend(&mut length, least)?,
+                other => other?,
+            }
+            self.retry();
+        }
+        // The caller would wait for a sync of what is not durable.
+        let usable = if length.durable >= least { length.durable } else { length.ready };
+        Ok(usable.min(ample))
+    }
+
     /// Asks the thread to extend the file to `bytes`, and starts it if it does not run yet.
-    pub(super) fn prepare(&self, bytes: u64) {
+    pub(crate) fn prepare(&self, bytes: u64) {
         let shared = &self.shared;
         if shared.asked.load(Ordering::Relaxed) >= bytes {
             return;
@@ -71,14 +129,14 @@ impl GrowingFile {
     }
 
     /// Lets the thread try again after a failure.
-    pub(super) fn retry(&self) {
+    fn retry(&self) {
         if self.shared.has_failed.swap(false, Ordering::AcqRel) {
             self.shared.asked.store(0, Ordering::Release);
         }
     }
 
     /// Ends the thread and waits for it. Returns `true` if there was one.
-    pub(super) fn end(&self) -> bool {
+    pub(crate) fn end(&self) -> bool {
         self.shared.is_ending.store(true, Ordering::Release);
         let Some(thread) = self.thread.lock().take() else { return false };
         thread.thread().unpark();
@@ -88,7 +146,7 @@ impl GrowingFile {
     }
 
     /// Forgets the thread, in a child of its process.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         // The lock may have been held when the process forked; no thread of the child has it.
         if let Some(mut thread) = self.thread.try_lock() {
             let _ = ManuallyDrop::new(thread.take());
@@ -97,14 +155,14 @@ impl GrowingFile {
 
     /// Waits until the file is as long as was asked.
     #[cfg(test)]
-    pub(super) fn wait_until_ready(&self) {
-        while self.backing().length.lock().ready < self.shared.asked.load(Ordering::Acquire) {
+    pub(crate) fn wait_until_ready(&self) {
+        while self.backing().length().lock().ready < self.shared.asked.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
     }
 }
 
-impl Shared {
+impl<F: Extensible> Shared<F> {
     fn run(&self) {
         while !self.is_ending.load(Ordering::Acquire) {
             if self.has_failed.load(Ordering::Acquire) || !self.extend() {
@@ -116,7 +174,7 @@ impl Shared {
     /// Extends the file by a slice, or returns `false` if it is as long as was asked.
     fn extend(&self) -> bool {
         let backing = &self.backing;
-        let mut length = backing.length.lock();
+        let mut length = backing.length().lock();
         let asked = self.asked.load(Ordering::Acquire);
         let old = length.ready;
         if old >= asked {
@@ -130,11 +188,7 @@ impl Shared {
             self.has_failed.store(true, Ordering::Release);
             return true;
         }
-        backing.populate(old, new);
-        if backing.kind == FileKind::Dax {
-            // If this fails, so does the growth that needs the length.
-            let _ = backing.sync_length(new);
-        }
+        backing.make_ready(old, new);
         true
     }
 }

@@ -2,25 +2,16 @@
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use super::MediumError;
+use super::ahead::{Extensible, FileLength};
 use super::fault::Watched;
-use super::lock::{LockedFile, metadata};
-use super::page::{advise_huge, page_bytes, pages_around, unmap};
+use super::lock::LockedFile;
+use super::page::{advise_huge, page_bytes, pages_around, populate, unmap};
+use super::space::{allocate, allocate_ahead};
 use super::storage::Storage;
 use crate::numa::Placement;
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek};
-use rustix::io::retry_on_intr;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap_fixed};
-use rustix::process::{Resource, getrlimit};
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-
-/// Checks that this process may make a file of `bytes` bytes. If it tried all the same, the system
-/// would end it with a signal (`SIGXFSZ`).
-pub(crate) fn check_length(bytes: u64) -> rustix::io::Result<()> {
-    let limit = getrlimit(Resource::Fsize).current;
-    if limit.is_some_and(|limit| bytes > limit) { Err(rustix::io::Errno::FBIG) } else { Ok(()) }
-}
 
 /// The kind of a file, which decides how its pages are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +56,6 @@ pub(super) struct Backing {
     _watched: Watched,
 }
 
-/// The lengths of the file.
-#[derive(Debug)]
-pub(super) struct FileLength {
-    /// The length that has space on the device and is mapped, in bytes. At least that of the
-    /// medium.
-    pub(super) ready: u64,
-    /// The length that survives a power cut on a DAX mapping, in bytes.
-    pub(super) durable: u64,
-}
-
 impl Backing {
     /// Returns the locked file of `bytes` bytes, which is to be mapped into the range of
     /// `range_bytes` at `start`.
@@ -105,26 +86,12 @@ impl Backing {
     ) -> Result<(), MediumError> {
         if bytes > old {
             self.place(0, bytes.max(allocate_bytes))?;
-            self.allocate_ahead(allocate_bytes)?;
+            allocate_ahead(self.file(), allocate_bytes)?;
             self.allocate(old, bytes)?;
         } else {
             self.place(0, bytes)?;
         }
         self.map(0, bytes)
-    }
-
-    /// Allocates the first `bytes` of the file in one piece, and leaves its length as it is.
-    fn allocate_ahead(&self, bytes: u64) -> Result<(), MediumError> {
-        if bytes == 0 {
-            return Ok(());
-        }
-        let keep = FallocateFlags::KEEP_SIZE;
-        let allocated = check_length(bytes)
-            .and_then(|()| retry_on_intr(|| fallocate(self.file(), keep, 0, bytes)));
-        match allocated {
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            Err(error) => Err(MediumError::system("allocate space for the file", error)),
-        }
     }
 
     /// Returns the file.
@@ -136,21 +103,6 @@ impl Backing {
     #[inline(always)]
     pub(super) fn is_inherited(&self) -> bool {
         self.locked.opener().is_parent()
-    }
-
-    /// Extends the file to `new` bytes and maps the new part. If that fails, the file has its old
-    /// length again, and the device its space.
-    pub(super) fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError> {
-        let old = length.ready;
-        self.place(old, new)?;
-        let done = self.allocate(old, new).and_then(|()| self.map(old, new));
-        if done.is_err() {
-            // Some file systems keep what they could allocate. No thread uses a page past `ready`.
-            let _ = self.file().set_len(old);
-        } else {
-            length.ready = new;
-        }
-        done
     }
 
     /// Makes the length of the file survive a power cut, on a DAX mapping. Elsewhere the contents
@@ -178,84 +130,13 @@ impl Backing {
         }
     }
 
-    /// Makes the pages of `old..new` present and writable now, where that costs no write to a
-    /// device. Only speed depends on it.
-    pub(super) fn populate(&self, old: u64, new: u64) {
-        if self.kind != FileKind::PageCache {
-            let pages = pages_around(&(old..new), page_bytes());
-            let at = core::ptr::without_provenance_mut(self.start + pages.start as usize);
-            let bytes = (pages.end - pages.start) as usize;
-            // SAFETY: the pages belong to this mapping; populating them changes no contents.
-            let _ = unsafe { madvise(at, bytes, Advice::LinuxPopulateWrite) };
-        }
-    }
-
-    /// Allocates space for the holes in the first `bytes`, which a copy of the file may have. A
-    /// store to a hole would end the process if the device were full.
-    pub(super) fn fill_holes(&self, bytes: u64) -> Result<(), MediumError> {
-        /// The unit in which the system counts the space of a file, in bytes.
-        const BLOCK_BYTES: u64 = 512;
-        // The least that is missing: the system counts its own blocks too, and those past `bytes`.
-        let missing = bytes.saturating_sub(metadata(self.file())?.blocks() * BLOCK_BYTES);
-        let system = fstatfs(self.file())
-            .map_err(|e| MediumError::system("read the space of the file system", e))?;
-        let block = u64::try_from(system.f_bsize).unwrap_or(1);
-        // A file system without a limit reports no blocks at all. On others, an attempt that must
-        // fail would use up all space before it does.
-        if system.f_blocks > 0 && missing > system.f_bavail.saturating_mul(block) {
-            return Err(MediumError::Holes { missing, source: rustix::io::Errno::NOSPC.into() });
-        }
-        let done = match missing {
-            0 => self.allocate_holes(bytes),
-            _ => self.allocate_part(0..bytes),
-        };
-        match done {
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            Err(error) => {
-                let missing = missing.max(block);
-                Err(MediumError::Holes { missing, source: error.into() })
-            }
-        }
-    }
-
-    /// Allocates space for each hole in the first `bytes` of the file, if the file system says
-    /// where holes are. It may also name space without contents, which is allocated already.
-    fn allocate_holes(&self, bytes: u64) -> rustix::io::Result<()> {
-        let mut at = 0;
-        while at < bytes {
-            let begin = match seek(self.file(), SeekFrom::Hole(at)) {
-                Ok(begin) => begin.min(bytes),
-                Err(rustix::io::Errno::INVAL) => break,
-                Err(error) => return Err(error),
-            };
-            at = match seek(self.file(), SeekFrom::Data(begin)) {
-                Ok(end) => end.min(bytes),
-                Err(rustix::io::Errno::NXIO) => bytes, // There is no more data.
-                Err(error) => return Err(error),
-            };
-            if begin < at {
-                self.allocate_part(begin..at)?;
-            }
-        }
-        // A caller copies a file that was removed from its beginning.
-        seek(self.file(), SeekFrom::Start(0)).map(|_| ())
-    }
-
-    fn allocate_part(&self, part: core::ops::Range<u64>) -> rustix::io::Result<()> {
-        let (begin, bytes) = (part.start, part.end - part.start);
-        retry_on_intr(|| fallocate(self.file(), FallocateFlags::empty(), begin, bytes))
-    }
-
     /// Writes the pages of the file and its length to the device.
     pub(super) fn sync(&self) -> Result<(), MediumError> {
         self.file().sync_all().map_err(|e| MediumError::system("write the file to the device", e))
     }
 
     fn allocate(&self, old: u64, new: u64) -> Result<(), MediumError> {
-        let done = match check_length(new).and_then(|()| self.allocate_part(old..new)) {
-            Err(rustix::io::Errno::OPNOTSUPP) => self.file().set_len(new),
-            other => other.map_err(Into::into),
-        };
+        let done = allocate(self.file(), old, new);
         done.map_err(|e| MediumError::system("allocate space for the file", e))
     }
 
@@ -306,5 +187,33 @@ impl Backing {
     /// placement.
     fn place(&self, old: u64, new: u64) -> Result<(), MediumError> {
         self.place_on(old, new, self.placement.as_ref())
+    }
+}
+
+impl Extensible for Backing {
+    fn length(&self) -> &Mutex<FileLength> {
+        &self.length
+    }
+
+    fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError> {
+        let old = length.ready;
+        self.place(old, new)?;
+        let done = self.allocate(old, new).and_then(|()| self.map(old, new));
+        if done.is_err() {
+            // Some file systems keep what they could allocate. No thread uses a page past `ready`.
+            let _ = self.file().set_len(old);
+        } else {
+            length.ready = new;
+        }
+        done
+    }
+
+    /// Makes the pages present and writable, and their length durable, where their contents are. A
+    /// first store to a page of the page cache waits for the file system, at times for some
+    /// milliseconds.
+    fn make_ready(&self, old: u64, new: u64) {
+        populate(self.start, &(old..new));
+        // If this fails, so does the growth that needs the length.
+        let _ = self.sync_length(new);
     }
 }

@@ -6,7 +6,10 @@
 //! 2. The address range is reserved at the open, so growth never moves the base.
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
-use super::ahead::{GrowingFile, slice_end};
+use super::ahead::GrowingFile;
+use super::backing::Backing;
+use super::page::populate;
+use super::space::fill_holes;
 use super::{Domain, Fenced, Medium, MediumError, machine, prefetch};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
@@ -23,7 +26,7 @@ use rustix::mm::{MsyncFlags, msync};
 pub struct Mapped {
     pub(super) range: Range,
     pub(super) len: AtomicU64,
-    pub(super) file: Option<GrowingFile>,
+    pub(super) file: Option<GrowingFile<Backing>>,
     pub(super) write_back: WriteBack,
     pub(super) fences: Fences,
     pub(super) guaranteed: Domain,
@@ -83,9 +86,13 @@ impl Mapped {
         Ok(self)
     }
 
-    /// Grows the file to between `least` and `ample` bytes and returns the new length. Uses what is
-    /// ready; else extends the file by one slice, so that the caller waits no longer than for that.
-    fn extend_file(&self, file: &GrowingFile, least: u64, ample: u64) -> Result<u64, MediumError> {
+    /// Grows the file to between `least` and `ample` bytes and returns the new length.
+    fn extend_file(
+        &self,
+        file: &GrowingFile<Backing>,
+        least: u64,
+        ample: u64,
+    ) -> Result<u64, MediumError> {
         let backing = file.backing();
         if backing.is_inherited() {
             return Err(MediumError::Inherited);
@@ -93,19 +100,14 @@ impl Mapped {
         if least > backing.limit {
             return Err(MediumError::Limit { wanted: least, limit: backing.limit });
         }
-        let mut length = backing.length.lock();
-        if length.ready < least {
-            let slice = ample.min(slice_end(length.ready)).max(least);
-            let extended = backing.extend(&mut length, slice);
-            match extended {
-                Err(_) if slice > least => backing.extend(&mut length, least)?,
-                other => other?,
-            }
-            file.retry();
-        }
-        let len = length.ready.min(ample);
+        let len = file.take(least, ample)?;
         self.len.fetch_max(len, Ordering::AcqRel);
         Ok(len)
+    }
+
+    /// Makes the pages of `old..new` present and writable now. Only speed depends on it.
+    pub(crate) fn populate(&self, old: u64, new: u64) {
+        populate(self.range.base.as_ptr() as usize, &(old..new.min(self.len())));
     }
 
     /// Makes the medium draw no random numbers and know no boot, as a simulation does, so that two
@@ -211,7 +213,7 @@ unsafe impl Medium for Mapped {
     fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
         if let Some(file) = &self.file {
             let backing = file.backing();
-            backing.fill_holes(bytes)?;
+            fill_holes(backing.file(), bytes)?;
             // What is past the pool may have holes too. Growth allocates and maps it again.
             let mut length = backing.length.lock();
             length.ready = length.ready.min(bytes);

@@ -26,12 +26,13 @@ mod numa;
 mod page;
 pub mod schedule;
 mod simulated;
+mod space;
 mod storage;
 #[cfg(test)]
 pub(crate) mod torn;
 mod words;
 
-pub(crate) use backing::check_length;
+pub(crate) use ahead::{Extensible, FileLength, GrowingFile};
 pub use count::{Count, Counts};
 pub use delay::Delay;
 pub use fault::{FAULT_EXIT_CODE, install_fault_message};
@@ -43,6 +44,7 @@ pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 pub use schedule::CallSite;
 pub use simulated::{Simulated, Simulation, StoreRole};
+pub(crate) use space::{allocate, check_length, fill_holes};
 pub use storage::Storage;
 pub(crate) use words::{offset_of, prefetch, words_at};
 

@@ -26,6 +26,24 @@ pub(super) fn unmap(start: *mut u8, bytes: usize) {
     }
 }
 
+/// The size of the part that one call makes present, in bytes: it takes some 100 us. A thread that
+/// maps memory waits for one call at most.
+const POPULATED_BYTES: usize = 256 << 10;
+
+/// Makes the pages of `range` of the mapping at `start` present and writable now. Only speed
+/// depends on it.
+pub(super) fn populate(start: usize, range: &Range<u64>) {
+    let pages = pages_around(range, page_bytes());
+    for at in (pages.start..pages.end).step_by(POPULATED_BYTES) {
+        let bytes = (pages.end - at).min(POPULATED_BYTES as u64) as usize;
+        let at = core::ptr::without_provenance_mut(start + at as usize);
+        // SAFETY: the caller owns the pages; populating them changes no contents.
+        if unsafe { madvise(at, bytes, Advice::LinuxPopulateWrite) }.is_err() {
+            return;
+        }
+    }
+}
+
 /// Asks the system for huge pages for the whole pages of a range. Only speed depends on them.
 pub(super) fn advise_huge(address: usize, bytes: usize) {
     let page = page_bytes();

@@ -1,13 +1,14 @@
 //! The medium on real files: kills, closes, growth, refusals.
 
+use crate::journal::ring::Ring;
 use crate::journal::{Durability, JournalError, JournalOptions, Journaled};
-use crate::medium::{FileOptions, LockedFile, Mapped, Medium};
+use crate::medium::{FileOptions, LockedFile, Mapped, Medium, MediumError};
 use crate::pool::{Opened, POOL_BYTES_MIN, Pool, PoolError};
 use crate::word::PmPtr;
 use std::path::Path;
 use std::time::Duration;
 
-fn options(durability: Durability) -> JournalOptions {
+pub(super) fn options(durability: Durability) -> JournalOptions {
     // The folder of a test may be in memory.
     JournalOptions {
         durability,
@@ -17,7 +18,7 @@ fn options(durability: Durability) -> JournalOptions {
     }
 }
 
-fn create(path: &Path) {
+pub(super) fn create(path: &Path) {
     let medium = Mapped::create(path, POOL_BYTES_MIN, &FileOptions::default()).unwrap();
     let pool = Pool::create(medium).unwrap();
     let block = pool.reserve(64).unwrap();
@@ -117,4 +118,97 @@ fn a_journal_that_is_missing_or_in_memory_is_refused() {
         let opened = Journaled::open(&path, &JournalOptions::default());
         assert!(matches!(opened, Err(JournalError::NotOnDisk { kind: "tmpfs" })));
     }
+}
+
+/// A folder of an earlier copy has nothing of what the pool needs, and looks whole.
+#[test]
+fn a_journal_of_another_time_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    let journal = folder.path().join("a.pool.journal");
+    let other = folder.path().join("other");
+    for needs_recovery in [false, true] {
+        let (pool, _) = open(&path, Durability::Commit);
+        if needs_recovery {
+            pool.mark(block_of(&pool), 64).unwrap();
+            pool.finish_recovery();
+        }
+        put(&pool, 7);
+        drop(pool);
+        if !needs_recovery {
+            std::fs::create_dir(&other).unwrap();
+            for entry in std::fs::read_dir(&journal).unwrap() {
+                let entry = entry.unwrap();
+                std::fs::copy(entry.path(), other.join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    let swap = |from: &Path, to: &Path| {
+        std::fs::rename(&journal, to).unwrap();
+        std::fs::rename(from, &journal).unwrap();
+    };
+    let own = folder.path().join("own");
+    swap(&other, &own);
+    for durability in [Durability::Commit, Durability::Process] {
+        let opened = Journaled::open(&path, &options(durability));
+        assert!(matches!(opened, Err(JournalError::Foreign { .. })), "{opened:?}");
+    }
+    let made = Journaled::make_whole(&LockedFile::open_within(&path, Duration::ZERO).unwrap());
+    assert!(matches!(made, Err(JournalError::Foreign { .. })), "{made:?}");
+    swap(&own, &other);
+    assert_eq!(answer(&open(&path, Durability::Commit).0), 7);
+}
+
+#[test]
+fn a_kill_while_a_ring_is_stamped_leaves_one_that_lies_beside_its_pool() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = Ring::create(&folder.path().join("ring"), 64).unwrap();
+    ring.stamp(11, [1, 2], 0).unwrap();
+    assert!(ring.is_beside(11) && ring.is_of(11, [1, 2]) && !ring.is_of(11, [1, 3]));
+    ring.stamp(12, [1, 2], 11).unwrap();
+    assert!(ring.is_beside(11) && ring.is_beside(12));
+    assert!(!ring.is_of(11, [1, 2]) && !ring.is_beside(13));
+}
+
+#[test]
+fn a_folder_keeps_the_files_that_are_of_no_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    let journal = folder.path().join("a.pool.journal");
+    std::fs::create_dir(&journal).unwrap();
+    std::fs::write(journal.join("letter.txt"), "dear reader").unwrap();
+    std::fs::write(journal.join("0007"), "of an interrupted close").unwrap();
+    let (pool, _) = open(&path, Durability::Commit);
+    put(&pool, 7);
+    pool.close().unwrap();
+    let left: Vec<_> = std::fs::read_dir(&journal).unwrap().collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(std::fs::read_to_string(journal.join("letter.txt")).unwrap(), "dear reader");
+    // A link to a folder goes, with the files of the journal in it.
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::rename(&journal, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &journal).unwrap();
+    open(&path, Durability::Commit).0.close().unwrap();
+    assert!(elsewhere.join("letter.txt").exists() && !journal.is_symlink());
+}
+
+/// Its pool was moved away while it was open, and another took its place.
+#[test]
+fn a_journal_that_is_open_elsewhere_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    let (pool, _) = open(&path, Durability::Commit);
+    let moved = folder.path().join("b.pool");
+    std::fs::rename(&path, &moved).unwrap();
+    create(&path);
+    let opened = Journaled::open(&path, &options(Durability::Commit));
+    assert!(matches!(opened, Err(JournalError::Medium(MediumError::Locked))), "{opened:?}");
+    put(&pool, 7);
+    drop(pool);
+    let journal = folder.path().join("a.pool.journal");
+    std::fs::rename(&journal, folder.path().join("b.pool.journal")).unwrap();
+    assert_eq!(answer(&open(&moved, Durability::Commit).0), 7);
 }

@@ -131,6 +131,8 @@ impl<M: Medium> Pool<M> {
             };
         }
         match self.grow_locked(&mut superblock, least, ample) {
+            // More space would not help: nothing is written any more.
+            Err(PoolError::Medium(MediumError::Poisoned)) => Err(MediumError::Poisoned.into()),
             Err(PoolError::Medium(reason)) => Err(PoolError::Full { wanted, reason }),
             other => other,
         }
