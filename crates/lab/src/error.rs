@@ -4,6 +4,7 @@ use crate::device::ProfileError;
 use crate::kv::ClientError;
 use crate::workload::WorkloadError;
 use bristlecone_pmem::PoolError;
+use bristlecone_pmem::journal::JournalError;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_trees::TreeError;
 use bristlecone_trees::kv::KvError;
@@ -51,6 +52,9 @@ pub enum LabError {
     /// A pool cannot be created, opened or closed.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// The journal of a pool cannot be opened.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// The system refuses the memory of a pool.
     #[error(transparent)]
     Medium(#[from] MediumError),

@@ -27,7 +27,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let row = bristlecone_registry::default_size("fptree")?;
 //! let numbers = row.memory.numbers.expect("every row has integers on memory");
-//! let pool = Arc::new(Pool::create(Delay::none(Mapped::anonymous(1 << 20)?))?);
+//! let pool = Arc::new(Pool::create(Delay::none(Mapped::anonymous(1 << 20)?.into()))?);
 //! let index = (numbers.create)(pool, "numbers")?;
 //! index.insert(1, 10)?;
 //! assert_eq!(index.get(1)?, Some(10));
@@ -39,14 +39,14 @@ pub use bristlecone_simulated::{CCL_BATCHES, LS_VARIANTS, LsVariant, is_built};
 pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;
-use bristlecone_pmem::{Mapped, Simulated};
+use bristlecone_pmem::{FileMedium, Simulated};
 use bristlecone_simulated::{has_text, is_listed};
 use bristlecone_trees::names::UnknownDesign;
 use bristlecone_trees::{Design, Spec, for_each_design};
 use std::sync::LazyLock;
 
-/// Memory of this machine, with the latencies that a benchmark adds.
-pub type Memory = Delay<Mapped>;
+/// Memory of this machine, or a file with a journal, with the latencies that a benchmark adds.
+pub type Memory = Delay<FileMedium>;
 
 /// A design at one node size.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use bristlecone_lab::system::{Target, design, parse};
 use bristlecone_lab::workload::{Keys, Recipe, Workload};
 use bristlecone_lab::{LabError, Result};
 use bristlecone_pmem::Domain;
+use bristlecone_pmem::journal::Durability;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -304,6 +305,7 @@ impl<'w> Workbench<'w> {
                 delays,
                 placement: None,
                 flushing: work.flushing,
+                durability: Durability::DEFAULT,
             };
             prepared.push((target(name, bytes)?, recipe.plans()?, recipe, bench));
         }

@@ -18,6 +18,7 @@ use std::io::Write;
 Examples:
   bristlecone-lab advise --workload get:80+insert:20 --device cxl-nv
   bristlecone-lab advise --workload sessions.toml --device optane-200 --threads 48
+  bristlecone-lab advise --workload insert --device ssd --threads 8
 
 The command runs the workload on every persistent design, at each of its node sizes, on a model of
 the device in virtual time. The model has no latch contention and no other programs. The list has

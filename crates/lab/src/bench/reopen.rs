@@ -9,8 +9,6 @@ use super::run::{self, Measured, expect_none};
 use crate::error::Result;
 use crate::system::{AnySystem, OnMedium, Session, System, Target};
 use crate::workload::{KeyBuffer, Recipe, Render, belongs};
-use bristlecone_pmem::Mapped;
-use bristlecone_pmem::medium::FileOptions;
 use bristlecone_registry::Memory;
 use std::time::Instant;
 
@@ -30,10 +28,7 @@ pub(super) fn time(
         AnySystem::Floor(lines) => load_and_leave(lines, recipe, clean)?,
     }
     let start = Instant::now();
-    let options = FileOptions { placement: bench.placement, ..FileOptions::default() };
-    let medium = Mapped::open(file.path(), &options)?;
-    let medium = bench.flushing.emulate(medium, bench.domain)?;
-    let system = opener.open(bench.delays.on(medium))?;
+    let system = opener.open(bench.delays.on(bench.reopened(&file)?))?;
     let elapsed = start.elapsed();
     match system {
         AnySystem::Design(mut tree) => verify(&mut tree, recipe)?,

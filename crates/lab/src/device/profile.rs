@@ -167,6 +167,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("nvdimm-n", include_str!("../../profiles/nvdimm-n.toml")),
     ("cxl-nv", include_str!("../../profiles/cxl-nv.toml")),
     ("dram-300ns", include_str!("../../profiles/dram-300ns.toml")),
+    ("ssd", include_str!("../../profiles/ssd.toml")),
 ];
 
 /// The greatest number of buffer slots of one kind, of all DIMMs. Their numbers have 16 bits.

@@ -5,7 +5,7 @@ use crate::error::Result;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Medium, Pool};
 use bristlecone_trees::erased::BoxedIndex;
-use bristlecone_trees::{ErasedDesign, Key, Maintainer, Order, PmIndex};
+use bristlecone_trees::{ErasedDesign, Key, Maintainer, Order, PmIndex, TreeError};
 use core::hint::black_box;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -63,10 +63,11 @@ impl<M: Medium, K: Key> DesignTree<M, K> {
 }
 
 impl<M: Medium, K: Key> System<K> for DesignTree<M, K> {
-    type Session<'a> = &'a dyn PmIndex<M, K>;
+    type Session<'a> = TreeSession<'a, M, K>;
 
     fn sessions(&mut self, threads: u64) -> Vec<Self::Session<'_>> {
-        (0..threads).map(|_| &*self.index).collect()
+        let (index, medium) = (&*self.index, self.medium());
+        (0..threads).map(|_| TreeSession { index, medium }).collect()
     }
     fn defers_work(&self) -> bool {
         self.index.maintainer().is_some()
@@ -96,49 +97,77 @@ impl<M: Medium, K: Key> OnMedium for DesignTree<M, K> {
     }
 }
 
-/// An operation is one call through the table of the index.
-impl<M: Medium, K: Key> Session<K> for &dyn PmIndex<M, K> {
+/// A thread's access to a tree. An operation is one call through the table of the index. It ends
+/// when what it has written or read is as durable as the medium promises.
+pub(crate) struct TreeSession<'a, M: Medium, K: Key> {
+    index: &'a dyn PmIndex<M, K>,
+    medium: &'a M,
+}
+
+impl<M: Medium, K: Key> core::fmt::Debug for TreeSession<'_, M, K> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("TreeSession").finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Key> TreeSession<'_, M, K> {
+    #[inline]
+    fn settled<T>(&self, done: T) -> Result<T> {
+        self.medium.settle_writes()?;
+        Ok(done)
+    }
+
+    /// Returns what a read returned. A design need not note its lines, so this waits for all.
+    #[inline]
+    fn seen<T>(&self, read: core::result::Result<T, TreeError>) -> Result<T> {
+        self.medium.settle_reads();
+        Ok(read?)
+    }
+}
+
+impl<M: Medium, K: Key> Session<K> for TreeSession<'_, M, K> {
     #[inline]
     fn get(&mut self, key: K::Ref<'_>) -> Result<Option<u64>> {
-        Ok((**self).get(key)?)
+        self.seen(self.index.get(key))
     }
     #[inline]
     fn multi_get(&mut self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<()> {
-        Ok((**self).multi_get(keys, values)?)
+        self.seen(self.index.multi_get(keys, values))
     }
     #[inline]
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool> {
-        Ok((**self).insert(key, value)?.is_none())
+        self.settled(self.index.insert(key, value)?.is_none())
     }
     #[inline]
     fn update(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool> {
-        Ok((**self).update(key, value)?.is_some())
+        self.settled(self.index.update(key, value)?.is_some())
     }
     #[inline]
     fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<()> {
-        (**self).upsert(key, value)?;
-        Ok(())
+        self.index.upsert(key, value)?;
+        self.settled(())
     }
     #[inline]
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool> {
-        Ok((**self).remove(key)?.is_some())
+        self.settled(self.index.remove(key)?.is_some())
     }
     #[inline]
     fn scan(&mut self, key: K::Ref<'_>, length: usize) -> Result<usize> {
         let (mut left, mut sum) = (length, 0_u64);
         let bounds = (Bound::Included(key), Bound::Unbounded);
-        (**self).scan(bounds, Order::Ascending, &mut |key, value| {
+        let scanned = self.index.scan(bounds, Order::Ascending, &mut |key, value| {
             sum = sum.wrapping_add(K::prefix(key) ^ value);
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
+        });
+        self.seen(scanned)?;
         black_box(sum);
         Ok(length - left)
     }
     fn maintainer(&self) -> Option<Maintainer> {
-        (**self).maintainer()
+        self.index.maintainer()
     }
     fn run_maintenance_step(&mut self) -> Result<bool> {
-        Ok((**self).run_maintenance_step()?)
+        Ok(self.index.run_maintenance_step()?)
     }
 }

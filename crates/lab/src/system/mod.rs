@@ -34,7 +34,7 @@ pub(crate) use peers::Site;
 #[cfg(feature = "peers")]
 pub(crate) use pool_file::{DISK_FOLDER, leftover_prefix};
 pub use pool_file::{LEFTOVER_KIND, temporary_folders, temporary_pool};
-pub(crate) use pool_file::{PoolFile, default_path, temporary_path};
+pub(crate) use pool_file::{PoolFile, default_path, disk_path, temporary_path};
 pub(crate) use target::{AnySystem, SystemKey, bytes_refused};
 pub use target::{Target, design, parse};
 

@@ -21,6 +21,10 @@ impl Drop for PoolFile {
     fn drop(&mut self) {
         // The file is absent if it was never created: then there is nothing to remove.
         let _ = std::fs::remove_file(&self.0);
+        // So is its journal, in every domain but that of a disk.
+        let mut journal = self.0.clone().into_os_string();
+        journal.push(".journal");
+        let _ = std::fs::remove_dir_all(journal);
     }
 }
 
@@ -28,6 +32,11 @@ impl Drop for PoolFile {
 /// memory. The name begins with `leftover_prefix`.
 pub(crate) fn default_path() -> PathBuf {
     default_folder().join(leftover_prefix() + "run.pool")
+}
+
+/// Returns a path like that on a disk.
+pub(crate) fn disk_path() -> PathBuf {
+    Path::new(DISK_FOLDER).join(leftover_prefix() + "run.pool")
 }
 
 /// Returns a path as [`default_path`], another one in each call, with this extension.
@@ -42,7 +51,7 @@ pub fn temporary_pool() -> PathBuf {
     temporary_path("pool")
 }
 
-/// The folder for files of peers that must survive a restart, and so are not in memory.
+/// The folder for files that must survive a restart, and so are not in memory.
 pub(crate) const DISK_FOLDER: &str = "/var/tmp";
 
 /// Returns the folders that may hold files whose names begin with `leftover_prefix`.

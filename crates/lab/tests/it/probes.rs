@@ -8,6 +8,7 @@ use bristlecone_lab::bench::{
 use bristlecone_lab::system::{design, parse};
 use bristlecone_lab::workload::{Recipe, Workload};
 use bristlecone_pmem::Domain;
+use bristlecone_pmem::journal::Durability;
 use bristlecone_trees::names::UnknownDesign;
 use core::time::Duration;
 
@@ -74,6 +75,7 @@ fn batches_have_a_speed_for_each_size_and_no_size_that_there_is_not() {
         delays: Delays::default(),
         placement: None,
         flushing: Flushing::default(),
+        durability: Durability::DEFAULT,
     };
     let target = design("btree", Some(256)).unwrap();
     let recipe = recipe(Workload::Get);

@@ -5,6 +5,7 @@ use bristlecone_console::values::{self, Nodes};
 use bristlecone_lab::bench::{Bench, Delays, Flushing};
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Dist, Keys, Recipe, Trace, Workload, WorkloadError};
+use bristlecone_pmem::journal::Durability;
 use bristlecone_pmem::{Domain, Placement};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -98,9 +99,13 @@ pub(crate) struct Args {
     pub(super) pool: Option<PathBuf>,
     #[command(flatten)]
     nodes: Nodes,
-    /// Persistence domain whose flushes and fences are executed: adr, eadr, process, volatile.
-    #[arg(long, default_value = "adr", value_parser = values::domain)]
+    /// Persistence domain whose flushes and fences are executed: adr, eadr, disk, process,
+    /// volatile. With disk, the file has a journal, which is synced every 100 ms.
+    #[arg(long, default_value = "adr", value_parser = values::measured_domain)]
     pub(super) domain: Domain,
+    /// Sync the journal for each write, before it returns. Only with --domain disk.
+    #[arg(long)]
+    commit: bool,
     /// Instructions that write lines back and order them: fastest (such as clwb and sfence), or
     /// serial (clflush and mfence, as in papers from before clwb).
     #[arg(long, default_value = "fastest", value_parser = flushing)]
@@ -129,8 +134,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(..=MANY),
     )]
     warm_up: u64,
-    /// Device to model as well: optane-100, optane-200, pcm, stt-ram, nvdimm-n, cxl-nv, dram-300ns;
-    /// or a profile, FILE.toml.
+    /// Device to model as well: optane-100, optane-200, pcm, stt-ram, nvdimm-n, cxl-nv, dram-300ns,
+    /// ssd; or a profile, FILE.toml.
     #[arg(long, value_name = "NAME", value_parser = device, conflicts_with = "node_bytes")]
     device: Option<Box<Profile>>,
     /// Number of threads for which the model predicts the throughput.
@@ -223,10 +228,16 @@ impl Args {
 
     /// Returns the settings of all timed runs.
     pub(super) fn bench(&self) -> anyhow::Result<Bench> {
+        let is_disk = self.domain == Domain::Disk;
+        if is_disk && self.flush != Flushing::Fastest || self.commit && !is_disk {
+            let what = "--domain disk takes no --flush serial, and no other domain takes --commit";
+            return Err(UsageError(what.into()).into());
+        }
         Ok(Bench {
             pool: self.pool.clone(),
             domain: self.domain,
             flushing: self.flush,
+            durability: if self.commit { Durability::Commit } else { Durability::DEFAULT },
             delays: self.delay_ns,
             placement: self.nodes.placement(Placement::new)?,
         })

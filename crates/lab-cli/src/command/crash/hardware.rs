@@ -61,7 +61,7 @@ impl ScriptHost for File<'_> {
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
         let medium = Mapped::open(self.path, &FileOptions::default())?.reproducible();
         let medium = medium.emulate(Domain::Adr)?;
-        Ok(Delay::none(medium))
+        Ok(Delay::none(medium.into()))
     }
 
     fn injection(&self) -> Option<Injection> {

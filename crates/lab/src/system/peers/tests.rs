@@ -13,6 +13,7 @@ use crate::error::{LabError, Result};
 use crate::system::{Session, System, Target, parse};
 use crate::workload::{Recipe, Workload};
 use bristlecone_pmem::Domain;
+use bristlecone_pmem::journal::Durability;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use std::collections::BTreeMap;
@@ -164,6 +165,7 @@ fn conform(target: &Target, records: u64, ops: u64, threads: u64) -> Result<()> 
         delays: Delays::default(),
         placement: None,
         flushing: Flushing::default(),
+        durability: Durability::DEFAULT,
     };
     let mut comparison = Comparison::new(bench, vec![target.clone()], 1);
     for workload in Workload::named().filter(|workload| workload.reopens().is_none()) {

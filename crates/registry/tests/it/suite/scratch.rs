@@ -43,7 +43,7 @@ pub(crate) fn dram() -> Arc<Pool<Simulated>> {
 /// Creates a pool in DRAM on the medium that users run on, for the suites of several threads: a
 /// counter would bring the threads into step.
 pub(crate) fn plain() -> Arc<Pool<Memory>> {
-    on(Delay::none(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
+    on(Delay::none(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM").into()))
 }
 
 /// A new pool on `medium`.

@@ -15,6 +15,7 @@ use bristlecone_lab::bench::{Bench, Delays, Flushing, batches};
 use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Workload;
 use bristlecone_pmem::Domain;
+use bristlecone_pmem::journal::Durability;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 use device::{DEVICE, VOLATILE};
 
@@ -233,6 +234,7 @@ pub(in crate::papers) fn interleaving(
         delays: Delays::default(),
         placement: None,
         flushing: Flushing::default(),
+        durability: Durability::DEFAULT,
     };
     let mut curves = Vec::new();
     let mut factors = Vec::new();
