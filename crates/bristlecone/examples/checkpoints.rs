@@ -1,43 +1,56 @@
-//! The cost of checkpoints: random updates of a store with a journal that is so small that
-//! checkpoints run all the time, and of one in which none runs. Prints the time of a put at some
-//! quantiles, and the bytes that a put writes; rounds alternate, and the medians are shown.
+//! The cost of checkpoints: random updates of a store with a journal of each size. In the largest
+//! none may run. Prints the time of a put at some quantiles, and the bytes that a put writes, as
+//! the journal counts them and as the kernel does (`write_bytes` of `/proc/self/io`, which includes
+//! the ring); rounds alternate, and the medians are shown. The last column is the formula of the
+//! design: of `j` bytes of journal a put, `j (1 + 2 D / L)` for data of `D` bytes and a journal of
+//! `L`, where checkpoints begin at half of it.
 //!
-//! `cargo run --release -p bristlecone --example checkpoints [FOLDER]`
+//! `cargo run --release -p bristlecone --example checkpoints [FOLDER [PAIRS UPDATES ROUNDS MIB..]]`
 
 use bristlecone::{Durability, Error, Store};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-/// The number of pairs.
-const PAIRS: u64 = 500_000;
-/// The number of updates of a round.
-const UPDATES: u64 = 1_500_000;
-/// The number of rounds.
-const ROUNDS: usize = 5;
-/// The sizes of the journals, in bytes.
-const JOURNALS: [u64; 2] = [64 << 20, 1 << 30];
+/// The number of pairs, of updates of a round, and of rounds.
+const SCALE: [u64; 3] = [500_000, 1_500_000, 5];
+/// The sizes of the journals, in MiB.
+const JOURNALS: [u64; 2] = [64, 1024];
 /// The columns.
-const NAMES: [&str; 7] = ["p50 ns", "p99 ns", "p99.9 ns", "max us", "journal B", "pool B", "turns"];
+const NAMES: [&str; 9] = [
+    "p50 ns",
+    "p99 ns",
+    "p99.9 ns",
+    "max us",
+    "journal B",
+    "pool B",
+    "kernel B",
+    "turns",
+    "formula B",
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().unwrap_or_else(|| ".".to_owned());
+    let numbers = arguments.map(|number| number.parse()).collect::<Result<Vec<u64>, _>>()?;
+    let [pairs, updates, turns] = core::array::from_fn(|at| *numbers.get(at).unwrap_or(&SCALE[at]));
+    let journals = numbers.get(SCALE.len()..).filter(|journals| !journals.is_empty());
+    let journals = journals.unwrap_or(&JOURNALS);
     let path = Path::new(&folder).join("checkpoints.pool");
-    let mut rounds = [const { Vec::new() }; JOURNALS.len()];
-    for _ in 0..ROUNDS {
-        for (rounds, journal_bytes) in rounds.iter_mut().zip(JOURNALS) {
-            rounds.push(round(&path, journal_bytes)?);
+    let mut rounds = vec![Vec::new(); journals.len()];
+    for _ in 0..turns {
+        for (rounds, mebibytes) in rounds.iter_mut().zip(journals) {
+            rounds.push(round(&path, mebibytes << 20, pairs, updates)?);
             std::fs::remove_file(&path)?;
         }
     }
     let mut output = std::io::stdout();
     write!(output, "{:12}", "journal")?;
     NAMES.iter().try_for_each(|name| write!(output, " {name:>10}"))?;
-    for (rounds, journal_bytes) in rounds.into_iter().zip(JOURNALS) {
-        write!(output, "\n{:8} MiB", journal_bytes >> 20)?;
+    for (rounds, mebibytes) in rounds.into_iter().zip(journals) {
+        write!(output, "\n{mebibytes:8} MiB")?;
         for column in 0..NAMES.len() {
-            let mut values: Vec<f64> =
-                rounds.iter().map(|round: &[f64; 7]| round[column]).collect();
+            let mut values: Vec<f64> = rounds.iter().map(|round| round[column]).collect();
             values.sort_by(f64::total_cmp);
             write!(output, " {:10.1}", values[values.len() / 2])?;
         }
@@ -47,37 +60,55 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Returns the columns of one round.
-fn round(path: &Path, journal_bytes: u64) -> Result<[f64; 7], Error> {
+fn round(
+    path: &Path,
+    journal_bytes: u64,
+    pairs: u64,
+    updates: u64,
+) -> Result<[f64; NAMES.len()], Box<dyn std::error::Error>> {
     let options = Store::options().initial_bytes(64 << 20).durability(Durability::DEFAULT);
     let store = options.journal_bytes(journal_bytes).create(path)?;
     let stats = || store.stats().journal.expect("the store has a journal");
     let key = |number: u64| number.wrapping_mul(0x5851_F42D_4C95_7F2D).to_be_bytes();
-    for number in 0..PAIRS {
+    for number in 0..pairs {
         store.put(key(number), number.to_le_bytes())?;
     }
     store.sync()?;
-    let before = stats();
-    let mut times = Vec::with_capacity(UPDATES as usize);
     let mut state = 1_u64;
-    for value in 0..UPDATES {
+    let mut update = |value: u64| -> Result<u64, Error> {
         state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        let key = key((state >> 33) % PAIRS);
+        let key = key((state >> 33) % pairs);
         let start = Instant::now();
         store.put(key, value.to_le_bytes())?;
-        times.push(start.elapsed().as_nanos() as u64);
-    }
-    let after = stats();
+        Ok(start.elapsed().as_nanos() as u64)
+    };
+    // The load leaves a checkpoint under way: what follows is steady.
+    (0..updates / 4).try_for_each(|value| update(value).map(drop))?;
+    let (before, kernel_before) = (stats(), kernel_bytes()?);
+    let mut times = (0..updates).map(&mut update).collect::<Result<Vec<_>, _>>()?;
+    let (after, kernel_after) = (stats(), kernel_bytes()?);
+    let data_bytes = store.stats().used_bytes as f64;
     store.close()?;
     times.sort_unstable();
     let at = |per_mille: usize| times[times.len() * per_mille / 1000] as f64;
-    let a_put = |bytes: u64| bytes as f64 / UPDATES as f64;
+    let a_put = |bytes: u64| bytes as f64 / updates as f64;
+    let journal = a_put(after.journal_bytes_written - before.journal_bytes_written);
     Ok([
         at(500),
         at(990),
         at(999),
         times[times.len() - 1] as f64 / 1e3,
-        a_put(after.journal_bytes_written - before.journal_bytes_written),
+        journal,
         a_put(after.pool_bytes_written - before.pool_bytes_written),
+        a_put(kernel_after - kernel_before),
         (after.checkpoints - before.checkpoints) as f64,
+        journal * (1.0 + 2.0 * data_bytes / journal_bytes as f64),
     ])
+}
+
+/// Returns the number of bytes that the kernel has sent to devices for this process.
+fn kernel_bytes() -> Result<u64, Box<dyn std::error::Error>> {
+    let counters = std::fs::read_to_string("/proc/self/io")?;
+    let bytes = counters.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    Ok(bytes.ok_or("no write_bytes")?.parse()?)
 }
