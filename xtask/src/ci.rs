@@ -192,6 +192,24 @@ const STEPS: &[Step] = &[
         needs: Need::Nothing,
     },
     Step {
+        name: "disk crashes",
+        // What users have by default. The nightly job explores every design like that.
+        line: &[
+            "target/debug/bristlecone-lab",
+            "crash",
+            "--design",
+            "store,pool",
+            "--mode",
+            "disk",
+            "--schedules",
+            "4",
+            "--sequences",
+            "2",
+        ],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+    Step {
         name: "witness",
         line: &["target/debug/bristlecone-lab", "crash", "--design", "all", "--witness"],
         environment: &[],

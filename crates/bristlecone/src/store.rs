@@ -14,7 +14,7 @@
 use crate::error::Error;
 use crate::{Index, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, FileMedium, Medium, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, FileMedium, Medium, Pool, PoolError};
 use bristlecone_trees::key::{Stored, Value};
 use bristlecone_trees::{PmIndex, Record, TreeError, WriteMode};
 use core::fmt;
@@ -388,6 +388,9 @@ impl<M: Medium> Store<M> {
     /// Waits until what this thread has written is as durable as the medium promises.
     #[inline(always)]
     pub(crate) fn settle_writes(&self) -> Result<(), Error> {
+        if M::INJECTS_DEFECTS && self.pool().medium().injects(Defect::WriteUnsettled) {
+            return Ok(());
+        }
         let settled = self.pool().medium().settle_writes();
         settled.map_err(|e| Error::from_medium(&self.path, e))
     }
@@ -395,14 +398,18 @@ impl<M: Medium> Store<M> {
     /// Waits until what this thread has read is as durable as the medium promises.
     #[inline(always)]
     pub(crate) fn settle_reads(&self) {
-        self.pool().medium().settle_reads();
+        if !(M::INJECTS_DEFECTS && self.pool().medium().injects(Defect::ScanUnsettled)) {
+            self.pool().medium().settle_reads();
+        }
     }
 
     /// Waits until what this thread has looked up is as durable as the medium promises; for no
     /// more.
     #[inline(always)]
     pub(crate) fn settle_lookups(&self) {
-        self.pool().medium().settle_noted();
+        if !(M::INJECTS_DEFECTS && self.pool().medium().injects(Defect::LookupUnsettled)) {
+            self.pool().medium().settle_noted();
+        }
     }
 
     #[cold]

@@ -35,20 +35,24 @@ pub enum PersistenceModel {
     /// Each word of 8 B persists by itself. Stricter, for designs that do not rely on the order of
     /// stores within a line.
     Word,
+    /// A disk with a journal: a fence copies the lines that its thread has flushed, and a crash
+    /// leaves the copies before some point, in their order.
+    Disk,
 }
 
 impl PersistenceModel {
-    /// Returns the name that commands use: `px86` or `word`.
+    /// Returns the name that commands use: `px86`, `word` or `disk`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Px86 => "px86",
             Self::Word => "word",
+            Self::Disk => "disk",
         }
     }
 
     pub(crate) const fn unit_words(self) -> usize {
         match self {
-            Self::Px86 => LINE_WORDS,
+            Self::Px86 | Self::Disk => LINE_WORDS,
             Self::Word => 1,
         }
     }
@@ -57,8 +61,8 @@ impl PersistenceModel {
 /// The persistence models to explore a subject in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Modes {
-    /// Every model that applies to the design; sequences and random scenarios in the strictest of
-    /// them.
+    /// Every model of persistent memory that applies to the design; sequences and random scenarios
+    /// in the strictest of them.
     #[default]
     Auto,
     /// One model, for every scenario.
@@ -66,10 +70,10 @@ pub enum Modes {
 }
 
 impl Modes {
-    /// Returns the modes called `name`: `auto`, `px86` or `word`.
+    /// Returns the modes called `name`: `auto`, `px86`, `word` or `disk`.
     pub fn from_name(name: &str) -> Option<Self> {
-        let modes =
-            [Self::Auto, Self::Only(PersistenceModel::Px86), Self::Only(PersistenceModel::Word)];
+        use PersistenceModel::{Disk, Px86, Word};
+        let modes = [Self::Auto, Self::Only(Px86), Self::Only(Word), Self::Only(Disk)];
         modes.into_iter().find(|modes| modes.name() == name)
     }
 
@@ -87,6 +91,7 @@ impl Modes {
             Self::Auto => &[PersistenceModel::Px86, PersistenceModel::Word],
             Self::Only(PersistenceModel::Px86) => &[PersistenceModel::Px86],
             Self::Only(PersistenceModel::Word) => &[PersistenceModel::Word],
+            Self::Only(PersistenceModel::Disk) => &[PersistenceModel::Disk],
         }
     }
 

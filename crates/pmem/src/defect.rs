@@ -41,19 +41,23 @@ mod nv_tree;
 #[macro_use]
 mod pool;
 #[macro_use]
+mod store;
+#[macro_use]
 mod toys;
 #[macro_use]
 mod wb_tree;
 #[macro_use]
 mod wo_tree;
 
-use about::{known, own, own_threads, printed, public_code, threads};
+use about::{
+    known, own, own_on_disk, own_threads, own_threads_on_disk, printed, public_code, threads,
+};
 
 gather! {
     {} {}
     {
         fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree nv_tree
-        all_pm btree_native circ_tree kv pool toys
+        all_pm btree_native circ_tree kv store pool toys
     }
 }
 
@@ -73,6 +77,8 @@ pub struct About {
     pub node_bytes: Option<usize>,
     /// `true` if only several threads can show the defect.
     pub threads: bool,
+    /// `true` if only a disk with a journal can show the defect.
+    pub on_disk: bool,
     /// `true` if a paper, or its authors' code, has the defect; `false` if a port or another
     /// implementation has it.
     pub as_printed: bool,

@@ -15,7 +15,7 @@
 use super::executor::in_order;
 use super::options::CrashOptions;
 use super::{Campaign, Request, run};
-use crate::config::{Limits, PersistenceModel};
+use crate::config::{Limits, Modes, PersistenceModel};
 use crate::explore::task::no_crashes;
 use crate::outcome::{Outcome, OutcomeCounts, Summary, Violation};
 use crate::subject::Subject;
@@ -136,12 +136,15 @@ impl Host {
                 None => Subject::one(about.design)?,
             },
         };
-        let request = if about.threads {
+        let mut request = if about.threads {
             let campaign = Campaign::Schedules(ScheduleOptions::default());
             Request { campaign, ..request.clone() }
         } else {
             of_cases(request)
         };
+        if about.on_disk && request.modes == Modes::Auto {
+            request.modes = Modes::Only(PersistenceModel::Disk);
+        }
         Ok(Self { subject, request, tasks: OnceLock::new() })
     }
 
@@ -167,7 +170,7 @@ fn search_all(
     violating: u64,
     show: &mut dyn FnMut(&CatalogueResult),
 ) -> Result<(), UnknownDesign> {
-    let key = |about: &About| (about.design, about.node_bytes, about.threads);
+    let key = |about: &About| (about.design, about.node_bytes, about.threads, about.on_disk);
     let mut hosts = BTreeMap::new();
     for about in defects.iter().map(|defect| defect.about()) {
         hosts.insert(key(&about), Host::new(&about, request)?);

@@ -7,7 +7,7 @@
 
 use crate::medium::lazy_image::LostWords;
 use crate::model::history::{SUPERBLOCK_BYTES, StoreHistory};
-use crate::trace::{Event, StoreRole, Trace, TraceEntry};
+use crate::trace::{Awaited, Event, StoreRole, Trace, TraceEntry};
 use bristlecone_pmem::line::LINE_WORDS;
 use core::fmt::Write as _;
 use std::collections::BTreeSet;
@@ -71,7 +71,9 @@ pub(crate) fn trace_text(
             Event::Flush { first, .. } => Some(first * LINE_WORDS as u32),
             _ => None,
         };
-        if !shows_superblocks && first.is_some_and(is_in_superblock) {
+        if !shows_superblocks && first.is_some_and(is_in_superblock)
+            || !history.has_journal && entry.event.is_of_journal()
+        {
             continue;
         }
         let lost = missing.range((time, 0)..=(time, u32::MAX)).map(|&(_, word)| word);
@@ -125,7 +127,7 @@ pub(crate) fn failure_text(trace: &Trace, operation: &dyn Fn(u32) -> String) -> 
     let is_invoked = |entry: &TraceEntry| matches!(entry.event, Event::Invoke { .. });
     let last = tested.iter().rposition(is_invoked).unwrap_or(0);
     let mut text = String::new();
-    for entry in &tested[last..] {
+    for entry in tested[last..].iter().filter(|entry| !entry.event.is_of_journal()) {
         line(&mut text, operation, &entry.event, &[], false);
     }
     text
@@ -162,6 +164,11 @@ fn line(
         }
         Event::Grow { bytes } => write!(text, "    grow to {bytes:#x} B"),
         Event::SyncLength => write!(text, "    sync the length"),
+        Event::Rely { first, lines } => {
+            write!(text, "    rely on {:#x}, {lines} lines", at(*first * 8))
+        }
+        Event::Await(Awaited::All) => write!(text, "    wait for all copies"),
+        Event::Await(Awaited::Noted) => write!(text, "    wait for the copies relied on"),
         Event::Invoke { operation } => {
             write!(text, "  begin {}", name(*operation))
         }

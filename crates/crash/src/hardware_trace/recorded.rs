@@ -120,6 +120,8 @@ fn entries(trace: &Trace) -> Vec<ScriptEvent> {
             Event::Grow { .. }
             | Event::SyncLength
             | Event::Poison { .. }
+            | Event::Rely { .. }
+            | Event::Await(_)
             | Event::Return { .. } => {}
         }
     }

@@ -6,6 +6,7 @@
 //!    many. All words past the greatest length of an arena are zero.
 
 use bristlecone_pmem::PmWord;
+use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::MediumError;
 use core::cell::RefCell;
 use core::ptr::NonNull;
@@ -120,6 +121,13 @@ impl Arena {
     #[inline(always)]
     pub(crate) fn index(&self, word: &PmWord) -> usize {
         (core::ptr::from_ref(word).addr() - self.address) / WORD_BYTES
+    }
+
+    /// Returns the first line that holds one of `words`, and the number of such lines.
+    pub(crate) fn lines_of(&self, words: &[PmWord]) -> Option<(u32, u32)> {
+        let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
+        let first = (touched.next()? - self.address) / LINE_BYTES;
+        Some((first as u32, 1 + touched.count() as u32))
     }
 
     /// Loads a word that is known by its address.

@@ -11,8 +11,7 @@
 use crate::medium::arena::{Arena, words_of};
 use crate::medium::lazy_image::access::StepsExhausted;
 use crate::trace::mutation::{Mutation, MutationSites};
-use crate::trace::{CallSite, Event, POISON, StoreRole, Trace, TraceEntry};
-use bristlecone_pmem::line::{LINE_BYTES, lines};
+use crate::trace::{Awaited, CallSite, Event, POISON, StoreRole, Trace, TraceEntry};
 use bristlecone_pmem::medium::{MediumError, Simulation};
 use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::panic::Location;
@@ -129,6 +128,7 @@ impl Recorder {
         }
         let mut trace = core::mem::take(&mut log.trace);
         if let Some(mutation) = log.mutation {
+            trace.defect = mutation.defect();
             trace.reorder(mutation);
         }
         Ok((trace, log.sites))
@@ -166,10 +166,6 @@ impl Shared {
         if !std::thread::panicking() {
             std::panic::resume_unwind(Box::new(StepsExhausted));
         }
-    }
-
-    fn line_of(&self, line: usize) -> u32 {
-        ((line - self.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
 
     fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
@@ -330,13 +326,21 @@ unsafe impl Simulation for Shared {
     }
 
     fn flush(&self, words: &[PmWord], at: CallSite) {
-        let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
-        let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
+        let Some((first, lines)) = self.arena.lines_of(words) else { return };
         let mut log = self.log.lock();
         let by_place = Mutation::NoFlush(at);
         if !log.is_skipped(Mutation::SkipFlush, by_place, |sites| &mut sites.flushes) {
-            log.write(Event::Flush { first, lines: 1 + touched.count() as u32 }, at);
+            log.write(Event::Flush { first, lines }, at);
         }
+    }
+
+    fn note_read(&self, words: &[PmWord]) {
+        let Some((first, lines)) = self.arena.lines_of(words) else { return };
+        self.log.lock().write(Event::Rely { first, lines }, Location::caller());
+    }
+
+    fn settle(&self, awaited: Awaited) {
+        self.log.lock().write(Event::Await(awaited), Location::caller());
     }
 
     fn fence(&self, at: CallSite) {

@@ -5,8 +5,7 @@ use super::turns::running_thread;
 use crate::medium::arena::{Arena, words_of};
 use crate::trace::call::{Answer, Call};
 use crate::trace::mutation::Mutation;
-use crate::trace::{CallSite, Event, NEVER, POISON, StoreRole, TraceEntry};
-use bristlecone_pmem::line::{LINE_BYTES, lines};
+use crate::trace::{Awaited, CallSite, Event, NEVER, POISON, StoreRole, TraceEntry};
 use bristlecone_pmem::medium::schedule::yield_point;
 use bristlecone_pmem::medium::{MediumError, Simulation};
 use bristlecone_pmem::{Defect, PmWord, Simulated};
@@ -68,6 +67,11 @@ impl ScheduledMedium {
     /// Sets the mutation of the code that the threads run.
     pub(crate) fn set_mutation(&self, mutation: Option<Mutation>) {
         self.shared.log.lock().mutation = mutation;
+    }
+
+    /// Returns the defect that is injected into the code that the threads run.
+    pub(crate) fn defect(&self) -> Option<Defect> {
+        self.shared.log.lock().mutation.and_then(Mutation::defect)
     }
 
     /// Undoes all stores since [`settle`](Self::settle).
@@ -135,10 +139,6 @@ impl ScheduledMedium {
 }
 
 impl Shared {
-    fn line_of(&self, line: usize) -> u32 {
-        ((line - self.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
-    }
-
     fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
         yield_point();
         let index = self.arena.index(word);
@@ -238,11 +238,18 @@ unsafe impl Simulation for Shared {
 
     fn flush(&self, words: &[PmWord], at: CallSite) {
         let skipped = Mutation::NoFlush(at);
-        let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
-        let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
+        let Some((first, lines)) = self.arena.lines_of(words) else { return };
         yield_point();
-        let lines = 1 + touched.count() as u32;
         self.log.lock().write_unless(skipped, Event::Flush { first, lines }, at);
+    }
+
+    fn note_read(&self, words: &[PmWord]) {
+        let Some((first, lines)) = self.arena.lines_of(words) else { return };
+        self.log.lock().write(Event::Rely { first, lines }, Location::caller());
+    }
+
+    fn settle(&self, awaited: Awaited) {
+        self.log.lock().write(Event::Await(awaited), Location::caller());
     }
 
     fn fence(&self, at: CallSite) {

@@ -165,7 +165,7 @@ mod tests {
             sealed: u32::MAX,
             mask: 0,
             is_transient: false,
-            is_poison: false,
+            is_whole: false,
             values: [0; 8],
         };
         for &(place, value) in words {

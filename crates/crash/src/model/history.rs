@@ -1,7 +1,8 @@
 //! The store history: a trace as a list of stores to persist units, and of guarantees about them.
 //!
 //! A persist unit persists as a prefix of its stores. In px86 it is a line of 64 B, in the stricter
-//! model a word of 8 B. The size is the only difference between the models.
+//! model a word of 8 B. The size is the only difference between these two. The model of a disk is
+//! in [`journal`](super::journal).
 //!
 //! 1. Units persist independently of each other, at any moment.
 //! 2. The next fence of the flushing thread guarantees a flush, for the stores that were in the
@@ -12,48 +13,22 @@
 //!    in the order of their times.
 
 use crate::config::PersistenceModel;
-use crate::trace::{Event, NEVER, POISON, StoreRole, Trace};
+use crate::model::items::Changes;
+pub(crate) use crate::model::items::{Item, Step};
+use crate::model::journal::Copies;
+use crate::trace::{Event, NEVER, POISON, StoreRole, Trace, TraceEntry};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use std::collections::HashMap;
 
 /// The end of the superblocks. Every open writes them, and the scenarios of opening explore that.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 0x2000;
 
-/// One store, or the words of one fill, in one unit.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Item {
-    pub(crate) unit: u32,
-    /// The time of the store.
-    pub(crate) time: u32,
-    /// The time of the fence that guarantees the item, or [`NEVER`].
-    pub(crate) sealed: u32,
-    /// The words of the unit that the item stores, one bit each.
-    pub(crate) mask: u8,
-    /// Set for a store to a latch or a version.
-    pub(crate) is_transient: bool,
-    /// Set for the words of a freed block, which are guaranteed at once.
-    pub(crate) is_poison: bool,
-    /// The stored values, by word of the unit.
-    pub(crate) values: [u64; LINE_WORDS],
-}
-
-/// A step of a store history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Step {
-    /// The store of an item, by its index.
-    Store(u32),
-    /// The guarantee of a unit's items up to the time `upto`.
-    Seal { unit: u32, upto: u32 },
-    /// The guarantee that the medium has grown to this many bytes.
-    Grow(u64),
-    /// The end of a freed block, all of whose words are guaranteed.
-    Poisoned,
-}
-
 /// A trace, compiled for one persistence model.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StoreHistory {
     pub(crate) unit_words: usize,
+    /// Set if fences go to a journal.
+    pub(crate) has_journal: bool,
     pub(crate) items: Vec<Item>,
     /// The steps, each with its time.
     pub(crate) steps: Vec<(u32, Step)>,
@@ -80,6 +55,7 @@ impl StoreHistory {
     pub(crate) fn compile(trace: &Trace, mode: PersistenceModel) -> Self {
         let history = Self {
             unit_words: mode.unit_words(),
+            has_journal: mode == PersistenceModel::Disk,
             items: Vec::new(),
             steps: Vec::new(),
             sealed_from: Vec::new(),
@@ -87,9 +63,15 @@ impl StoreHistory {
             begin: trace.begin,
             bytes_max: trace.bytes,
         };
+        let mut copies = history.has_journal.then(|| Copies::with(trace.defect));
         let mut compiler = Compiler { history, pending: HashMap::new(), open: HashMap::new() };
-        for (time, entry) in trace.entries.iter().enumerate() {
-            compiler.event(time as u32, entry.thread, &entry.event);
+        for (time, TraceEntry { thread, event, .. }) in (0..).zip(&trace.entries) {
+            let StoreHistory { items, steps, .. } = &mut compiler.history;
+            let mut to = Changes { items, steps };
+            let place = (time, *thread);
+            if copies.as_mut().is_none_or(|copies| !copies.take(&mut to, place, event)) {
+                compiler.event(time, *thread, event);
+            }
         }
         let mut history = compiler.history;
         let mut least = NEVER;
@@ -116,18 +98,18 @@ impl StoreHistory {
     }
 
     /// Returns whether a crash is tried right after `step`, and if so whether its item is then the
-    /// newest: a freed block is poisoned as a whole, and has no newest item.
+    /// newest: items that are guaranteed at once leave no newest one.
     pub(crate) fn event(&self, step: Step) -> Option<bool> {
         match step {
-            Step::Store(item) => (!self.items[item as usize].is_poison).then_some(true),
-            Step::Poisoned => Some(false),
+            Step::Store(item) => (!self.items[item as usize].is_whole).then_some(true),
+            Step::Whole => Some(false),
             Step::Seal { .. } | Step::Grow(_) => None,
         }
     }
 
     /// Returns `true` if `step` is a store outside the superblocks.
     pub(crate) fn is_past_superblocks(&self, step: Step) -> bool {
-        if matches!(step, Step::Poisoned) {
+        if matches!(step, Step::Whole) {
             return true;
         }
         let Step::Store(item) = step else { return false };
@@ -177,6 +159,8 @@ impl Compiler {
                 self.history.steps.push((time, Step::Grow(self.history.bytes_max)));
             }
             Event::Poison { first, words } => self.poison(time, *first, *words),
+            // A fence of persistent memory leaves nothing to wait for.
+            Event::Rely { .. } | Event::Await(_) => {}
             Event::Invoke { operation } => {
                 debug_assert_eq!(self.history.operations.len(), *operation as usize);
                 self.history.operations.push((time, NEVER));
@@ -200,8 +184,8 @@ impl Compiler {
             let mask = (((1_u32 << here.len()) - 1) << place) as u8;
             let unit = (word / unit_words) as u32;
             let index = self.history.items.len() as u32;
-            let (sealed, is_poison) = (NEVER, false);
-            let item = Item { unit, time, sealed, mask, is_transient, is_poison, values };
+            let (sealed, is_whole) = (NEVER, false);
+            let item = Item { unit, time, sealed, mask, is_transient, is_whole, values };
             self.history.items.push(item);
             self.history.steps.push((time, Step::Store(index)));
             self.open.entry(unit).or_default().push(index);
@@ -215,14 +199,14 @@ impl Compiler {
         let from = self.history.items.len();
         self.store(time, first, &vec![POISON; words as usize], false);
         for index in from..self.history.items.len() {
-            self.history.items[index].is_poison = true;
+            self.history.items[index].is_whole = true;
             let unit = self.history.items[index].unit;
             for item in self.open.remove(&unit).unwrap_or_default() {
                 self.history.items[item as usize].sealed = time;
             }
             self.history.steps.push((time, Step::Seal { unit, upto: time }));
         }
-        self.history.steps.push((time, Step::Poisoned));
+        self.history.steps.push((time, Step::Whole));
     }
 
     fn flush(&mut self, time: u32, thread: u32, units: core::ops::Range<u32>) {
@@ -252,7 +236,6 @@ impl Compiler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::TraceEntry;
     use core::panic::Location;
     use std::collections::BTreeMap;
 
@@ -295,7 +278,7 @@ mod tests {
                     sealed.insert(unit, of_unit(unit, usize::MAX).take_while(before).count());
                     continue;
                 }
-                Step::Grow(_) | Step::Poisoned => continue,
+                Step::Grow(_) | Step::Whole => continue,
             };
             let newest = stored - 1;
             // Each unit multiplies the images of the units before it by its own contents.

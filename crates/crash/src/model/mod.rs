@@ -2,4 +2,9 @@
 
 pub(crate) mod contents;
 pub(crate) mod history;
+mod items;
+mod journal;
 pub(crate) mod residue;
+
+#[cfg(test)]
+mod tests;

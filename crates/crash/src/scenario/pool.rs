@@ -224,6 +224,7 @@ impl Scenario for PoolScenario {
         for (number, &op) in (0..).zip(&self.tested) {
             recorder.invoke(number);
             step(op)?;
+            medium.settle_reads();
             recorder.acknowledge(number);
         }
         Ok(())
@@ -232,12 +233,15 @@ impl Scenario for PoolScenario {
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding> {
         recorder.begin();
         recorder.invoke(0);
-        let pool = open(recorder.into()).map_err(|error| failed("it does not open", &error))?;
+        let medium = Simulated::from(recorder);
+        let pool = open(medium.clone()).map_err(|error| failed("it does not open", &error))?;
+        medium.settle_reads();
         recorder.acknowledge(0);
         let equals = self.those(&look(pool.as_ref())?);
         recorder.invoke(1);
         let closed = pool.map_or(Ok(()), Pool::close);
         closed.map_err(|error| failed("it does not close", &error))?;
+        medium.settle_reads();
         recorder.acknowledge(1);
         Ok(equals)
     }

@@ -20,6 +20,9 @@ pub(crate) struct SubjectDesign<K: Key> {
     pub(crate) form: ErasedDesign<Simulated, K>,
     /// The part of results that the oracle may rely on where threads meet.
     pub(crate) visibility: ResultVisibility,
+    /// `true` if its operations wait for the disk themselves, as the store's do. After those of any
+    /// other design the explorer waits for all that was fenced.
+    pub(crate) settles: bool,
 }
 
 impl<K: Key> SubjectDesign<K> {
@@ -31,7 +34,12 @@ impl<K: Key> SubjectDesign<K> {
         form: ErasedDesign<Simulated, K>,
         visibility: ResultVisibility,
     ) -> Self {
-        Self { form, visibility }
+        Self { form, visibility, settles: false }
+    }
+
+    /// Returns this design as one whose operations wait for the disk themselves.
+    pub(crate) const fn settling(self) -> Self {
+        Self { settles: true, ..self }
     }
 }
 

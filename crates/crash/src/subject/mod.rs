@@ -57,8 +57,8 @@ pub(crate) struct TestedIndex {
 
 /// The store, where this build has it.
 static STORE_INDEX: Option<TestedIndex> = if is_built(STORE) {
-    let numbers = SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence);
-    let text = Some(SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence));
+    let numbers = SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence).settling();
+    let text = Some(SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence).settling());
     Some(TestedIndex { numbers, text, wide: None, is_store: true })
 } else {
     None

@@ -198,7 +198,7 @@ impl<'a> Digests<'a> {
                 }
                 Step::Seal { unit, upto } => digests.seal(unit, upto, base),
                 Step::Grow(bytes) => digests.bytes = bytes,
-                Step::Poisoned => {}
+                Step::Whole => {}
             }
             if let Some(has_newest) = history.event(step) {
                 let digest = digests.at(time, stored, has_newest);

@@ -21,8 +21,8 @@ use crate::threads::tally::Tally;
 use crate::trace::call::{Answer, Call};
 use crate::trace::mutation::Mutation;
 use crate::trace::{Event, NEVER, POISON, Trace, TraceEntry};
-use bristlecone_pmem::PoolError;
 use bristlecone_pmem::medium::schedule::Conditions;
+use bristlecone_pmem::{Medium, PoolError};
 use bristlecone_trees::{Key, Order, TreeError};
 use core::ops::ControlFlow;
 use parking_lot::Mutex;
@@ -68,7 +68,7 @@ pub(crate) struct ThreadScenario<K: Key> {
 /// The state that the threads of one execution share.
 struct Execution<K: Key> {
     index: Box<Index<K>>,
-    visibility: ResultVisibility,
+    design: SubjectDesign<K>,
     threads: Vec<Vec<Op<K>>>,
     touched: Vec<K::Owned>,
     /// The pairs at the start.
@@ -300,7 +300,7 @@ impl<'a, K: Key> Run<'a, K> {
         self.medium.record();
         let execution = Arc::new(Execution::<K> {
             index,
-            visibility: self.scenario.design.visibility,
+            design: self.scenario.design,
             threads: self.scenario.threads.clone(),
             touched: self.scenario.touched.clone(),
             model: Arc::clone(&self.model),
@@ -461,11 +461,7 @@ impl<'a, K: Key> Run<'a, K> {
                     expected[first..first + *words as usize].fill(POISON);
                 }
                 Event::Grow { bytes } => expected.resize(*bytes as usize / 8, 0),
-                Event::Flush { .. }
-                | Event::Fence
-                | Event::SyncLength
-                | Event::Invoke { .. }
-                | Event::Return { .. } => {}
+                _ => {} // stores nothing
             }
         }
         // A volatile index creates its pool in each execution, with another random number.
@@ -489,7 +485,7 @@ impl<'a, K: Key> Run<'a, K> {
         let ExecutionResult { preemptions, entries, calls, outcome, .. } = result;
         self.tally.schedules += 1;
         let bytes = self.base.len() as u64 * 8;
-        let trace = Trace { bytes, entries, begin: 0 };
+        let trace = Trace { bytes, entries, begin: 0, defect: self.medium.defect() };
         let mut wrong = match outcome {
             Ok(()) => None,
             Err(finding) => Some((
@@ -714,7 +710,7 @@ impl<K: Key> Execution<K> {
                 Ok(values.into_iter().map(Answer::Value).collect())
             }
             _ => match apply(&*self.index, op) {
-                Ok(found) => Ok(vec![answer_of(self.visibility, op, found)]),
+                Ok(found) => Ok(vec![answer_of(self.design.visibility, op, found)]),
                 Err(TreeError::Pool(PoolError::Full { .. }))
                     if self.is_full && !matches!(op, Op::Remove(_) | Op::Get(_)) =>
                 {
@@ -781,6 +777,9 @@ impl<K: Key> Execution<K> {
                 let number = self.medium.invoke(place, parts);
                 unpinned(self.index.pool().retirements());
                 let answers = self.perform(op)?;
+                if !self.design.settles {
+                    self.index.pool().medium().settle_reads();
+                }
                 self.medium.acknowledge(number, &answers);
                 self.reclaim();
             }

@@ -8,7 +8,8 @@
 pub(crate) mod call;
 pub(crate) mod mutation;
 
-pub(crate) use bristlecone_pmem::medium::{CallSite, StoreRole};
+use bristlecone_pmem::Defect;
+pub(crate) use bristlecone_pmem::medium::{Awaited, CallSite, StoreRole};
 
 /// The contents of freed blocks: no pointer into the pool, no small number, and no latch word of a
 /// pool that simulations use.
@@ -35,6 +36,10 @@ pub(crate) enum Event {
     Grow { bytes: u64 },
     /// The guarantee that the length of the medium is durable.
     SyncLength,
+    /// The note of the thread that it relies on what it has read in `lines` consecutive lines.
+    Rely { first: u32, lines: u32 },
+    /// The end of a wait of the thread for the copies of a [journal](crate::model).
+    Await(Awaited),
     /// The invocation of an operation under test.
     Invoke { operation: u32 },
     /// The acknowledgement of an operation under test.
@@ -57,6 +62,8 @@ pub(crate) struct Trace {
     pub(crate) entries: Vec<TraceEntry>,
     /// The time at which the operations under test begin.
     pub(crate) begin: u32,
+    /// The defect that was injected into them, which may be one of the journal below.
+    pub(crate) defect: Option<Defect>,
 }
 
 impl Trace {
@@ -74,6 +81,11 @@ impl Trace {
 }
 
 impl Event {
+    /// Returns `true` for an event that only a disk with a journal knows.
+    pub(crate) fn is_of_journal(&self) -> bool {
+        matches!(self, Self::Rely { .. } | Self::Await(_))
+    }
+
     /// Returns the words that a store of data changes.
     pub(crate) fn stored(&self) -> Option<core::ops::Range<u32>> {
         match self {

@@ -1,6 +1,8 @@
 //! The catalogue of defects: each is caught, and the toys without a defect pass.
 
-use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_defects, run_toys};
+use bristlecone_crash::{
+    Defect, Modes, PersistenceModel, Request, run_as_printed, run_catalogue, run_defects, run_toys,
+};
 
 /// Looks for all defects of `designs`, of which there are `count`.
 #[track_caller]
@@ -31,7 +33,7 @@ fn the_defects_of_the_pool_and_five_designs_are_caught() {
 fn the_defects_of_six_other_designs_are_caught() {
     let designs = ["isle-tree", "ccl-btree", "lb-tree", "cell-tree", "kv-isle-tree", "kv-wb-tree"];
     assert_caught(&designs, 1);
-    assert!(Defect::ALL.len() >= 138, "only {} defects are seeded", Defect::ALL.len());
+    assert!(Defect::ALL.len() >= 142, "only {} defects are seeded", Defect::ALL.len());
 }
 
 /// Looks for defects that only certain scenarios can show, in those alone.
@@ -81,4 +83,29 @@ fn what_is_printed_loses_data_with_the_least_trace() {
     let violation = found.expect("the delete as printed loses data");
     assert!((1..=2).contains(&violation.lost_words()), "{violation}");
     assert!(violation.trace.contains("LOST"), "{violation}");
+}
+
+/// A fence guarantees nothing on a disk with a journal: these defects leave out a wait for it, or
+/// break the order of its copies.
+#[test]
+fn defects_of_a_journal_and_its_waits_are_caught_on_a_disk_alone() {
+    let cases = [
+        ("u64/insert-empty", Defect::WriteUnsettled),
+        ("u64/one-key@2", Defect::LookupUnsettled),
+        ("u64/scan-few-keys@2", Defect::ScanUnsettled),
+        ("u64/split-leaf@3", Defect::CopyFirst),
+    ];
+    for (filter, defect) in cases {
+        let is_caught = |modes| {
+            let request = Request { filter: filter.into(), modes, ..Request::default() };
+            let mut is_caught = false;
+            let outcome = run_defects(&[defect], &request, &mut |result| {
+                is_caught = result.caught().is_some();
+            });
+            outcome.expect("the design exists");
+            is_caught
+        };
+        assert!(is_caught(Modes::Auto), "{} in {filter}", defect.about().name);
+        assert!(!is_caught(Modes::Only(PersistenceModel::Px86)), "{}", defect.about().name);
+    }
 }

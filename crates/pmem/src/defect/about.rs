@@ -9,7 +9,8 @@ pub(super) const fn printed(
     what: &'static str,
     published: &'static str,
 ) -> About {
-    About { name, what, published, design, node_bytes: None, threads: false, as_printed: true }
+    let (node_bytes, threads, on_disk) = (None, false, false);
+    About { name, what, published, design, node_bytes, threads, on_disk, as_printed: true }
 }
 
 /// Returns the record of a defect of some other implementation.
@@ -50,6 +51,27 @@ pub(super) const fn own_threads(
     kind: &'static str,
 ) -> About {
     threads(design, name, what, kind)
+}
+
+/// Returns the record of a defect of our own making that only a disk with a journal can show.
+pub(super) const fn own_on_disk(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    kind: &'static str,
+) -> About {
+    About { on_disk: true, ..own(design, name, what, kind) }
+}
+
+/// Returns the record of a defect of our own making that only several threads on a disk with a
+/// journal can show.
+pub(super) const fn own_threads_on_disk(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    kind: &'static str,
+) -> About {
+    About { on_disk: true, ..own_threads(design, name, what, kind) }
 }
 
 /// Returns the record of a defect of the public code of CCL-BTree.

@@ -43,7 +43,7 @@ pub(crate) use machine::memory_bytes;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 pub use schedule::CallSite;
-pub use simulated::{Simulated, Simulation, StoreRole};
+pub use simulated::{Awaited, Simulated, Simulation, StoreRole};
 pub(crate) use space::{allocate, check_length, fill_holes};
 pub use storage::Storage;
 pub(crate) use words::{offset_of, prefetch, words_at};

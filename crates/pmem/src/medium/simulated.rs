@@ -31,6 +31,15 @@ pub enum StoreRole {
     Commit,
 }
 
+/// The copies of lines for which a thread waits, on a disk with a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Awaited {
+    /// All copies that fences have made.
+    All,
+    /// The copies that the thread relies on: see [`Medium::note_read`].
+    Noted,
+}
+
 /// Memory that a program simulates.
 ///
 /// # Safety
@@ -144,6 +153,16 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn flush(&self, words: &[PmWord], at: CallSite);
     /// Waits for the flushes and fills of this thread.
     fn fence(&self, at: CallSite);
+    /// Notes that this thread relies on what it has read in `words`, as [`Medium::note_read`].
+    /// Default: nothing.
+    fn note_read(&self, words: &[PmWord]) {
+        let _ = words;
+    }
+    /// Waits until the copies that are `awaited` are on the disk, as [`Medium::settle_writes`].
+    /// Default: nothing, for a simulation whose fences do that.
+    fn settle(&self, awaited: Awaited) {
+        let _ = awaited;
+    }
     /// Returns `true` if the simulation has a cache, and so wants to know of prefetches.
     fn has_cache(&self) -> bool {
         false
@@ -328,6 +347,19 @@ unsafe impl Medium for Simulated {
     }
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         self.simulation.sync_front(bytes)
+    }
+    fn settle_writes(&self) -> Result<(), MediumError> {
+        self.simulation.settle(Awaited::All);
+        Ok(())
+    }
+    fn settle_reads(&self) {
+        self.simulation.settle(Awaited::All);
+    }
+    fn note_read(&self, words: &[PmWord]) {
+        self.simulation.note_read(words);
+    }
+    fn settle_noted(&self) {
+        self.simulation.settle(Awaited::Noted);
     }
     fn boot_id(&self) -> [u64; 2] {
         self.simulation.boot_id()

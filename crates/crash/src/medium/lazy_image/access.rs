@@ -248,7 +248,7 @@ mod tests {
             [store(64, 1), Event::Flush { first: 8, lines: 1 }, Event::Fence, store(72, 2)];
         let entries = events.map(|event| TraceEntry { thread: 0, at: Location::caller(), event });
         Arc::new(StoreHistory::compile(
-            &Trace { bytes: BYTES, entries: entries.into(), begin: 0 },
+            &Trace { bytes: BYTES, entries: entries.into(), ..Trace::default() },
             mode,
         ))
     }
@@ -312,7 +312,7 @@ mod tests {
         let other = Event::Store { word: 72, old: 0, new: 2, role: StoreRole::Data };
         let entry = |event| TraceEntry { thread: 0, at: Location::caller(), event };
         let entries = vec![entry(latch), entry(other)];
-        let trace = Trace { bytes: BYTES, entries, begin: 0 };
+        let trace = Trace { bytes: BYTES, entries, ..Trace::default() };
         let history = Arc::new(StoreHistory::compile(&trace, PersistenceModel::Px86));
         let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
         history.steps.iter().for_each(|&(_, step)| image.advance(step));
@@ -351,7 +351,7 @@ mod tests {
             entry(store(link(3) | 1, link(5) | 1, StoreRole::Data)),
             entry(store(link(5) | 1, link(5) | 4, StoreRole::Transient)),
         ];
-        let trace = Trace { bytes: BYTES, entries, begin: 0 };
+        let trace = Trace { bytes: BYTES, entries, ..Trace::default() };
         let history = Arc::new(StoreHistory::compile(&trace, PersistenceModel::Px86));
         let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
         let start = Arena::new(BYTES, BYTES);

@@ -149,7 +149,7 @@ impl LazyImage {
                 self.seal(state, slot, upto);
                 self.rebuild(state, slot);
             }
-            Step::Poisoned => {}
+            Step::Whole => {}
             Step::Grow(bytes) => {
                 state.len = bytes;
                 self.shared.arena.set_len(bytes);

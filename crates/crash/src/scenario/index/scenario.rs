@@ -11,8 +11,8 @@ use crate::scenario::index::session::{IndexSession, ModelState, Op};
 use crate::scenario::probe::{Mismatch, Probe};
 use crate::scenario::{AllocFaultRun, Scenario};
 use crate::subject::design::{Index, SubjectDesign};
-use bristlecone_pmem::Simulated;
 use bristlecone_pmem::medium::schedule::Conditions;
+use bristlecone_pmem::{Medium, Simulated};
 use bristlecone_trees::{Key, Order, TreeStats};
 use core::fmt::Write as _;
 use core::ops::ControlFlow;
@@ -383,6 +383,9 @@ impl<K: Key> Scenario for IndexScenario<K> {
         for (number, op) in (0..).zip(&self.tested) {
             recorder.invoke(number);
             step(&mut session, op)?;
+            if !(self.design.settles && op.is_on_index()) {
+                medium.settle_reads();
+            }
             recorder.acknowledge(number);
         }
         recorder.end();
@@ -393,12 +396,15 @@ impl<K: Key> Scenario for IndexScenario<K> {
         let _pinned = bristlecone_pmem::sync::pin();
         recorder.begin();
         recorder.invoke(0);
-        let session = self.open(recorder.into(), |_| {})?;
+        let medium = Simulated::from(recorder);
+        let session = self.open(medium.clone(), |_| {})?;
+        medium.settle_reads();
         recorder.acknowledge(0);
         let mut seen = self.look(session)?;
         recorder.invoke(1);
-        let closed = seen.session.apply(self.design, &recorder.into(), &Op::Close);
+        let closed = seen.session.apply(self.design, &medium, &Op::Close);
         closed.map_err(|error| failed("it does not close", &error))?;
+        medium.settle_reads();
         recorder.acknowledge(1);
         Ok(seen.equals)
     }

@@ -87,6 +87,21 @@ impl<K: Key> Op<K> {
         }
     }
 
+    /// Returns `true` for an operation of the index, `false` for one of its pool.
+    pub(crate) fn is_on_index(&self) -> bool {
+        !matches!(
+            self,
+            Self::CreatePool
+                | Self::Create
+                | Self::Occupy
+                | Self::Reclaim
+                | Self::Close
+                | Self::Crash
+                | Self::CutShort(..)
+                | Self::Open
+        )
+    }
+
     /// Returns the key of the operation, if it has one.
     pub(crate) fn key(&self) -> Option<K::Owned> {
         match self {

@@ -29,6 +29,7 @@ Examples:
   bristlecone-lab crash --design fptree
   bristlecone-lab crash --design all --json
   bristlecone-lab crash --design fptree --sequences 4 --depth 3
+  bristlecone-lab crash --design wb-tree --mode disk
   bristlecone-lab crash --design wb-tree --mutants
   bristlecone-lab crash --design fast-fair --threads 3 --schedules 20k
   bristlecone-lab crash --design fptree --report report
@@ -39,7 +40,9 @@ Examples:
 
 `pool` is the pool without an index, `store` the store through its public methods; `kv-isle-tree`
 and `kv-wb-tree` are key-value stores over a design. In mode px86 the stores to one line persist in
-order; in mode word every word persists by itself; auto runs every mode that applies to the design.
+order; in mode word every word persists by itself; auto runs both if they apply to the design. In
+mode disk a journal has the lines that were flushed, as they were at their fence, up to any point in
+the order of the fences.
 One recovery stands for all images that it cannot tell apart: `images` and --budget count those
 images. A scenario that exceeds --budget is sampled from there on and reported as incomplete, which
 is no pass.
@@ -61,7 +64,7 @@ pub(crate) struct Args {
     /// `kv-wb-tree`; or `all`.
     #[arg(long, value_delimiter = ',', required_unless_present = "catalogue")]
     design: Vec<String>,
-    /// Persistence model: px86, word or auto.
+    /// Persistence model: px86, word, disk or auto.
     #[arg(long, default_value = "auto", value_parser = modes)]
     mode: Modes,
     /// Images to cover in each scenario and mode. Beyond them the explorer samples, and the
@@ -155,7 +158,7 @@ fn seed(text: &str) -> Result<u64, String> {
 }
 
 fn modes(text: &str) -> Result<Modes, String> {
-    Modes::from_name(text).ok_or_else(|| "expected one of px86, word, auto".to_owned())
+    Modes::from_name(text).ok_or_else(|| "expected one of px86, word, disk, auto".to_owned())
 }
 
 /// The sum of all outcomes of one design in one mode.
