@@ -283,8 +283,8 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     ///
     /// # Errors
     /// No pair has been added.
-    /// - [`TreeError::NotEmpty`]: the index has pairs or emptied leaves, or another thread has added
-    ///   a pair.
+    /// - [`TreeError::NotEmpty`]: the index has pairs or emptied leaves, or another thread has
+    ///   added a pair.
     /// - [`TreeError::Unsorted`]: a key is not greater than the one before.
     /// - [`TreeError::NoBulkLoad`]: the design has no bulk load.
     /// - [`PoolError::Full`]: the pool has no space for all pairs.
