@@ -5,9 +5,7 @@
 //! 2. A failed sync of the pool file ends all writing, also one for a length: pages of a checkpoint
 //!    may be lost.
 
-use super::folder::Folder;
 use super::journaled::{Journaled, SharedJournal};
-use super::lines::Journal;
 use crate::medium::{Extensible, FileLength, Medium, MediumError};
 use parking_lot::Mutex;
 
@@ -28,11 +26,18 @@ impl Extensible for SharedJournal {
         Ok(())
     }
 
-    /// Makes the length durable, and the pages of working memory present.
-    fn make_ready(&self, old: u64, new: u64) {
-        // If this fails, so does the growth that needs the length.
-        let _ = self.sync_length(new);
+    fn populate(&self, old: u64, new: u64) {
         self.journal.memory.populate(old, new);
+    }
+
+    fn has_durable_length(&self) -> bool {
+        true
+    }
+
+    /// Ends all writing if it fails (I2).
+    fn sync_file(&self, bytes: u64) -> Result<(), MediumError> {
+        self.journal.check()?;
+        self.journal.checked(self.journal.disk.sync_length(bytes))
     }
 }
 
@@ -42,28 +47,6 @@ impl SharedJournal {
         let mut length = self.length.lock();
         length.ready = length.ready.min(bytes);
         length.durable = length.durable.min(bytes);
-    }
-
-    /// Makes a length of `bytes` of the pool file survive a power cut. Nothing to do if it does.
-    pub(super) fn sync_length(&self, bytes: u64) -> Result<(), MediumError> {
-        let ready = {
-            let length = self.length.lock();
-            if length.durable >= bytes {
-                return Ok(());
-            }
-            length.ready
-        };
-        self.journal.sync_pool_length(ready)?;
-        let mut length = self.length.lock();
-        length.durable = length.durable.max(ready);
-        Ok(())
-    }
-}
-
-impl Journal<Folder> {
-    fn sync_pool_length(&self, bytes: u64) -> Result<(), MediumError> {
-        self.check()?;
-        self.checked(self.disk.sync_length(bytes))
     }
 }
 

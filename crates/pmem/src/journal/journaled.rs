@@ -11,7 +11,8 @@ use super::recovery::{Opening, end_journal};
 use super::stats::JournalStats;
 use super::trace::DiskTrace;
 use crate::medium::{
-    Domain, Fenced, FileLength, GrowingFile, LockedFile, Mapped, Medium, MediumError, fill_holes,
+    Domain, Extensible, Fenced, FileLength, GrowingFile, LockedFile, Mapped, Medium, MediumError,
+    fill_holes,
 };
 use crate::numa::Placement;
 use crate::word::PmWord;

@@ -2,8 +2,8 @@
 //!
 //! 1. The thread starts when the pool first runs low, and ends with the medium.
 //! 2. It extends the file by a slice at a time, under the lock of the length. So a writer that
-//!    overruns it waits for one slice at most. What makes a slice ready for use, which may take
-//!    longer, it does without the lock.
+//!    overruns it waits for one slice at most, or for the sync of the length that it needs itself.
+//!    Pages are made present, and the length durable, without the lock.
 //! 3. A slice that the thread has extended is past the length of the medium, so no operation uses
 //!    it, until the pool grows into it.
 //! 4. After a failure the thread rests until a writer has extended the file itself.
@@ -44,8 +44,34 @@ pub(crate) trait Extensible: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// The device is full, or the system refuses. The file is as long as before then.
     fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError>;
-    /// Does what else the first writer to `old..new` would wait for. If it fails, that one waits.
-    fn make_ready(&self, old: u64, new: u64);
+    /// Makes the pages of `old..new` present, for which the first writer would wait. Only speed
+    /// depends on it.
+    fn populate(&self, old: u64, new: u64);
+    /// Returns `true` if the length is to survive a power cut, because the contents do.
+    fn has_durable_length(&self) -> bool;
+    /// Makes the length of the file, which is now at least `bytes`, survive a power cut.
+    ///
+    /// # Errors
+    /// The system could not write it.
+    fn sync_file(&self, bytes: u64) -> Result<(), MediumError>;
+
+    /// Makes a length of `bytes` survive a power cut, unless it does.
+    ///
+    /// # Errors
+    /// As [`sync_file`](Self::sync_file).
+    fn sync_length(&self, bytes: u64) -> Result<(), MediumError> {
+        let ready = {
+            let length = self.length().lock();
+            if length.durable >= bytes || !self.has_durable_length() {
+                return Ok(());
+            }
+            length.ready
+        };
+        self.sync_file(ready)?;
+        let mut length = self.length().lock();
+        length.durable = length.durable.max(ready);
+        Ok(())
+    }
 }
 
 impl<F: Extensible> Extensible for Arc<F> {
@@ -55,8 +81,14 @@ impl<F: Extensible> Extensible for Arc<F> {
     fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError> {
         (**self).extend(length, new)
     }
-    fn make_ready(&self, old: u64, new: u64) {
-        (**self).make_ready(old, new);
+    fn populate(&self, old: u64, new: u64) {
+        (**self).populate(old, new);
+    }
+    fn has_durable_length(&self) -> bool {
+        (**self).has_durable_length()
+    }
+    fn sync_file(&self, bytes: u64) -> Result<(), MediumError> {
+        (**self).sync_file(bytes)
     }
 }
 
@@ -171,13 +203,17 @@ impl<F: Extensible> Shared<F> {
         }
     }
 
-    /// Extends the file by a slice, or returns `false` if it is as long as was asked.
+    /// Extends the file by a slice. If it is as long as was asked, makes its length durable, once
+    /// for all slices, and returns `false`.
     fn extend(&self) -> bool {
         let backing = &self.backing;
         let mut length = backing.length().lock();
         let asked = self.asked.load(Ordering::Acquire);
         let old = length.ready;
         if old >= asked {
+            drop(length);
+            // If this fails, so does the growth that needs the length.
+            let _ = backing.sync_length(old);
             return false;
         }
         let new = slice_end(old).min(asked);
@@ -188,7 +224,7 @@ impl<F: Extensible> Shared<F> {
             self.has_failed.store(true, Ordering::Release);
             return true;
         }
-        backing.make_ready(old, new);
+        backing.populate(old, new);
         true
     }
 }

@@ -105,22 +105,6 @@ impl Backing {
         self.locked.opener().is_parent()
     }
 
-    /// Makes the length of the file survive a power cut, on a DAX mapping. Elsewhere the contents
-    /// do not survive one either.
-    pub(super) fn sync_length(&self, bytes: u64) -> Result<(), MediumError> {
-        if self.kind != FileKind::Dax {
-            return Ok(());
-        }
-        let mut length = self.length.lock();
-        if length.durable < bytes {
-            let ready = length.ready;
-            let synced = self.file().sync_all();
-            synced.map_err(|e| MediumError::system("make the length of the file durable", e))?;
-            length.durable = ready;
-        }
-        Ok(())
-    }
-
     /// Cuts off what is past `bytes`, which no pool uses.
     pub(super) fn cut(&self, bytes: u64) {
         let length = self.length.lock();
@@ -208,12 +192,18 @@ impl Extensible for Backing {
         done
     }
 
-    /// Makes the pages present and writable, and their length durable, where their contents are. A
-    /// first store to a page of the page cache waits for the file system, at times for some
-    /// milliseconds.
-    fn make_ready(&self, old: u64, new: u64) {
+    /// Makes the pages present and writable. A first store to a page of the page cache waits for
+    /// the file system, at times for some milliseconds.
+    fn populate(&self, old: u64, new: u64) {
         populate(self.start, &(old..new));
-        // If this fails, so does the growth that needs the length.
-        let _ = self.sync_length(new);
+    }
+
+    fn has_durable_length(&self) -> bool {
+        self.kind == FileKind::Dax
+    }
+
+    fn sync_file(&self, _bytes: u64) -> Result<(), MediumError> {
+        let synced = self.file().sync_all();
+        synced.map_err(|e| MediumError::system("make the length of the file durable", e))
     }
 }

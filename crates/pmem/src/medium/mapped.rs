@@ -6,7 +6,7 @@
 //! 2. The address range is reserved at the open, so growth never moves the base.
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
-use super::ahead::GrowingFile;
+use super::ahead::{Extensible, GrowingFile};
 use super::backing::Backing;
 use super::page::populate;
 use super::space::fill_holes;
