@@ -4,9 +4,9 @@ use bristlecone_crash::{
     Defect, Modes, PersistenceModel, Request, run_as_printed, run_catalogue, run_defects, run_toys,
 };
 
-/// Looks for all defects of `designs`, of which there are `count`.
+/// Looks for all defects of `designs`, of which there are `least` at least.
 #[track_caller]
-fn assert_caught(designs: &[&str], count: usize) {
+fn assert_caught(designs: &[&str], least: usize) {
     let names: Vec<_> = designs.iter().copied().map(String::from).collect();
     let (mut total, mut missed) = (0, Vec::new());
     let outcome = run_catalogue(&names, &Request::default(), &mut |result| {
@@ -17,22 +17,22 @@ fn assert_caught(designs: &[&str], count: usize) {
     });
     outcome.expect("every defect names a design");
     assert!(missed.is_empty(), "not caught: {missed:?}");
-    assert_eq!(total, count, "defects of {designs:?}");
+    assert!(total >= least, "{total} defects of {designs:?}");
 }
 
 // Designs whose defects take little time, in two tests that run side by side. The command
 // `crash --catalogue` looks for the defects of all designs.
 
 #[test]
-fn the_defects_of_the_pool_and_five_designs_are_caught() {
+fn the_defects_of_the_pool_and_four_designs_are_caught() {
     let designs = ["pool", "wb-tree-bitmap-leaf", "wo-tree", "btree-native", "circ-tree"];
-    assert_caught(&designs, 1);
+    assert_caught(&designs, 31);
 }
 
 #[test]
 fn the_defects_of_six_other_designs_are_caught() {
     let designs = ["isle-tree", "ccl-btree", "lb-tree", "cell-tree", "kv-isle-tree", "kv-wb-tree"];
-    assert_caught(&designs, 1);
+    assert_caught(&designs, 33);
     assert!(Defect::ALL.len() >= 142, "only {} defects are seeded", Defect::ALL.len());
 }
 
