@@ -6,7 +6,7 @@ mod image;
 
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::designs::{BTreeLog, BTreeLs, CclBTree, FastFair, FpTree, WbTree};
+use bristlecone_trees::designs::{BTreeLog, BTreeLsR, CclBTree, FastFair, FpTree, WbTree};
 use bristlecone_trees::erased::BoxedIndex;
 use bristlecone_trees::{ErasedDesign, Order};
 use core::ops::{Bound, ControlFlow};
@@ -21,7 +21,7 @@ const DESIGNS: [ErasedDesign<Mapped, u64>; 6] = [
     ErasedDesign::of::<WbTree<256>>(),
     ErasedDesign::of::<FastFair<256>>(),
     ErasedDesign::of::<BTreeLog<256>>(),
-    ErasedDesign::of::<BTreeLs<256>>(),
+    ErasedDesign::of::<BTreeLsR<256>>(),
     ErasedDesign::of::<CclBTree<2>>(),
 ];
 

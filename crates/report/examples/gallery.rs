@@ -39,7 +39,7 @@ const DESIGNS: [&str; 28] = [
     "ccl-btree",
     "nv-tree",
     "circ-tree",
-    "btree-ls",
+    "btree-ls-r",
     "bristlecone",
 ];
 

@@ -263,7 +263,7 @@ fn uneven(map: &[f64]) -> f64 {
 /// Returns the section on wear: the distribution of writes over the pool.
 fn wear(bench: &mut Workbench<'_>) -> Result<Section> {
     let (mut blocks, mut unevenness) = (Vec::new(), Vec::new());
-    for name in ["fptree", "ccl-btree", "btree-ls", "btree-log"] {
+    for name in ["fptree", "ccl-btree", "btree-ls-r", "btree-log"] {
         let map = bench.model(name, COUNTED_ON, &Workload::Insert)?.wear_map.clone();
         unevenness.push(format!("{:.0} times the mean in {name}", uneven(&map)));
         let strip = Strip {

@@ -436,7 +436,7 @@ impl<'w> Workbench<'w> {
         Ok(found.expect("a design has a medium").report)
     }
 
-    /// Models `recipes`, one after another, on `btree-ls` with the log parameters of `choice`, on a
+    /// Models `recipes`, one after another, on `btree-ls-r` with the log parameters of `choice`, on a
     /// device whose buffers `threads` threads share.
     ///
     /// # Errors
@@ -448,7 +448,9 @@ impl<'w> Workbench<'w> {
         (device, threads): (&str, u32),
     ) -> Result<TuningResult> {
         let Choice { logs, live_percent, deltas } = choice;
-        self.say(&format!("btree-ls on {device}: {logs} logs, {live_percent} %, {deltas} deltas"));
+        self.say(&format!(
+            "btree-ls-r on {device}: {logs} logs, {live_percent} %, {deltas} deltas"
+        ));
         log_tuning::models(choice, recipes, &self.profile(device)?.crowded(threads), threads)
     }
 

@@ -4,8 +4,8 @@
 use super::is_built;
 use bristlecone_pmem::Simulated;
 use bristlecone_trees::ErasedDesign;
-use bristlecone_trees::designs::btree_ls::{Standard, Tuned, Tuning};
-use bristlecone_trees::designs::{BTreeLs, CclBTree};
+use bristlecone_trees::designs::btree_ls_r::{Standard, Tuned, Tuning};
+use bristlecone_trees::designs::{BTreeLsR, CclBTree};
 
 /// A form on a simulated medium with integer keys.
 type Form = ErasedDesign<Simulated, u64>;
@@ -29,7 +29,7 @@ const ALL_CCL_BATCHES: [Form; 9] = [
     Form::of::<CclBTree<8>>(),
 ];
 
-/// `btree-ls` with one of its options changed.
+/// `btree-ls-r` with one of its options changed.
 #[derive(Debug)]
 pub struct LsVariant {
     /// The number of logs.
@@ -47,13 +47,13 @@ const fn variant<T: Tuning>() -> LsVariant {
         logs: T::LOGS,
         live_percent: T::LIVE_PERCENT,
         deltas: T::DELTAS,
-        form: Form::of::<BTreeLs<512, T>>(),
+        form: Form::of::<BTreeLsR<512, T>>(),
     }
 }
 
-/// `btree-ls` as the list has it, then with one option changed.
+/// `btree-ls-r` as the list has it, then with one option changed.
 pub static LS_VARIANTS: &[LsVariant] =
-    if has_variants("btree-ls") { &ALL_LS_VARIANTS } else { &[] };
+    if has_variants("btree-ls-r") { &ALL_LS_VARIANTS } else { &[] };
 
 const ALL_LS_VARIANTS: [LsVariant; 12] = [
     variant::<Standard>(),

@@ -340,13 +340,13 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// ```
     /// use bristlecone_pmem::{Mapped, Pool};
     /// use bristlecone_trees::ErasedDesign;
-    /// use bristlecone_trees::designs::BTreeLs;
+    /// use bristlecone_trees::designs::BTreeLsR;
     /// use std::sync::Arc;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let pool = Arc::new(Pool::create(Mapped::anonymous(1 << 20)?)?);
-    /// let index = (ErasedDesign::<Mapped, u64>::of::<BTreeLs<512>>().create)(pool, "numbers")?;
-    /// let maintainer = index.maintainer().expect("btree-ls has logs to collect");
+    /// let index = (ErasedDesign::<Mapped, u64>::of::<BTreeLsR<512>>().create)(pool, "numbers")?;
+    /// let maintainer = index.maintainer().expect("btree-ls-r has logs to collect");
     /// for value in 0..1000 {
     ///     index.upsert(1, value)?; // in a real program, another thread writes
     ///     while index.run_maintenance_step()? {}

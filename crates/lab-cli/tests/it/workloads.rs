@@ -150,7 +150,7 @@ fn the_text_of_memcached_is_replayed_on_the_store_too() {
 
 #[test]
 fn maintenance_threads_serve_the_designs_that_defer_work() {
-    let designs = ["bench", "--json", "--design", "btree-ls,ccl-btree,fptree,btreemap"];
+    let designs = ["bench", "--json", "--design", "btree-ls-r,ccl-btree,fptree,btreemap"];
     let numbers = ["--records", "1000", "--ops", "20000", "--warm-up", "100"];
     let numbers = [&numbers[..], &["--maintenance-threads", "2"]].concat();
     let arguments = [&designs[..], &["--workload", "update"], &numbers[..]].concat();
@@ -158,7 +158,7 @@ fn maintenance_threads_serve_the_designs_that_defer_work() {
     let collectors: Vec<_> = rows.iter().map(|row| row.get("collectors").cloned()).collect();
     assert_eq!(collectors, [Some(2.into()), Some(2.into()), None, None]);
     assert!(rows.iter().all(|row| row["ops"] == 20_000));
-    let opens = ["bench", "--design", "btree-ls", "--workload", "reopen-crash"];
+    let opens = ["bench", "--design", "btree-ls-r", "--workload", "reopen-crash"];
     // The old name of the option is still accepted.
     let opens = [&opens[..], &["--collectors", "1"]].concat();
     assert!(run(&opens, b"").refused(2).contains("--maintenance-threads"));

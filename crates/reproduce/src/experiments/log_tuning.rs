@@ -1,4 +1,4 @@
-//! The cost of btree-ls on a device by three options that its report leaves open: the number of
+//! The cost of btree-ls-r on a device by three options that its report leaves open: the number of
 //! logs, the share of garbage of a log, and the length of chains.
 
 use super::form::variants_missing;
@@ -9,9 +9,9 @@ use bristlecone_lab::workload::Recipe;
 use bristlecone_lab::{LabError, Result};
 use bristlecone_registry::{LS_VARIANTS, LsVariant};
 use bristlecone_trees::TreeStats;
-use bristlecone_trees::designs::btree_ls::{Standard, Tuning};
+use bristlecone_trees::designs::btree_ls_r::{Standard, Tuning};
 
-/// The options of btree-ls. At most one differs from those of the registry.
+/// The options of btree-ls-r. At most one differs from those of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The number of logs.
@@ -59,7 +59,7 @@ pub fn models(
     threads: u32,
 ) -> Result<TuningResult> {
     if LS_VARIANTS.is_empty() {
-        return Err(variants_missing("btree-ls"));
+        return Err(variants_missing("btree-ls-r"));
     }
     let Choice { logs, live_percent, deltas } = choice;
     let is_it = |variant: &&LsVariant| {
@@ -67,7 +67,7 @@ pub fn models(
     };
     let asked = || {
         LabError::Asked(format!(
-            "btree-ls is not compiled with {choice:?}; at most one option differs from the default"
+            "btree-ls-r is not compiled with {choice:?}; at most one option differs from the default"
         ))
     };
     let variant = LS_VARIANTS.iter().find(is_it).ok_or_else(asked)?;

@@ -24,7 +24,7 @@ const OTHERS: [&str; 9] = [
     "wb-tree",
     "circ-tree",
     "isle-tree",
-    "btree-ls",
+    "btree-ls-r",
 ];
 
 /// The trees of the paper's comparison that this project has.

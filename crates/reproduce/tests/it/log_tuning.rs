@@ -1,4 +1,4 @@
-//! btree-ls by what its report leaves open.
+//! btree-ls-r by what its report leaves open.
 
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Recipe, Workload};

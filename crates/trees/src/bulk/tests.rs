@@ -1,7 +1,7 @@
 //! Tests of bulk loads. The explorer crashes them.
 
 use crate::designs::{
-    BTree, BTreeGf, BTreeLinear, BTreeLog, BTreeLs, BTreeShadow, BTreeWal, Bristlecone, CclBTree,
+    BTree, BTreeGf, BTreeLinear, BTreeLog, BTreeLsR, BTreeShadow, BTreeWal, Bristlecone, CclBTree,
     CircTree, FastFairSp, FpTree, FpTreeR, IsleTree, IsleTreeAll, LbTree, NvTree,
     PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog,
     UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
@@ -120,8 +120,8 @@ fn a_loaded_tree_with_inner_nodes_in_dram_matches_the_model() {
 fn a_loaded_tree_with_a_log_matches_the_model() {
     matches_the_model::<CclBTree<2>, u64>(|number| number);
     matches_the_model::<CclBTree<2>, Text>(text);
-    matches_the_model::<BTreeLs<256>, u64>(|number| number);
-    matches_the_model::<BTreeLs<256>, Text>(text);
+    matches_the_model::<BTreeLsR<256>, u64>(|number| number);
+    matches_the_model::<BTreeLsR<256>, Text>(text);
 }
 
 #[test]

@@ -17,7 +17,7 @@ Examples:
   bristlecone-lab bench --design fptree,btreemap --workload insert,get --records 1000000
   bristlecone-lab bench --design all --workload a --threads 2 --reps 3 --json
   bristlecone-lab bench --design fptree --workload update --device optane-200 --sim-threads 48
-  bristlecone-lab bench --design btree-ls --workload update --maintenance-threads 2
+  bristlecone-lab bench --design btree-ls-r --workload update --maintenance-threads 2
   bristlecone-lab bench --design floor,fptree,lb-tree --workload get,update --reps 3
 
 `btreemap` is std's BTreeMap in DRAM, `bristlecone` the store (keys of 8 B as byte strings).
@@ -64,7 +64,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=1024),
     )]
     threads: u64,
-    /// Extra threads that collect the logs of btree-ls and ccl-btree. Other designs start none.
+    /// Extra threads that collect the logs of btree-ls-r and ccl-btree. Other designs start none.
     #[arg(
         long = "maintenance-threads",
         alias = "collectors",

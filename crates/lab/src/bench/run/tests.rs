@@ -130,6 +130,6 @@ fn maintenance_workers_run_beside_a_system_that_defers_work() {
         assert_eq!(measured.ops, 5000);
         measured.maintenance_threads
     };
-    assert_eq!(workers("btree-ls"), 2);
+    assert_eq!(workers("btree-ls-r"), 2);
     assert_eq!(workers("fptree"), 0);
 }

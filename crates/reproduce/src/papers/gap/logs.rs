@@ -26,7 +26,7 @@ pub(in crate::papers) fn log_structured(
             case if case.starts_with("reads") => Workload::Get,
             _ => Workload::Insert,
         };
-        let (own, own_report) = project(bench, ("btree-ls", DEVICE), &workload, MANY)?;
+        let (own, own_report) = project(bench, ("btree-ls-r", DEVICE), &workload, MANY)?;
         if number.case.starts_with("write amplification") {
             let ends = [Choice::LOGS[0], Choice::LOGS[Choice::LOGS.len() - 1]];
             let logs = ends[usize::from(number.case.ends_with("most logs"))];
@@ -44,9 +44,9 @@ pub(in crate::papers) fn log_structured(
     })?;
     let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
     let what = [
-        ("btree-ls", DEVICE, Workload::Insert),
+        ("btree-ls-r", DEVICE, Workload::Insert),
         ("fast-fair", DEVICE, Workload::Insert),
-        ("btree-ls", DEVICE, Workload::Get),
+        ("btree-ls-r", DEVICE, Workload::Get),
         ("fast-fair", DEVICE, Workload::Get),
     ];
     let curves = by_threads(bench, "Throughput, by number of threads", &what)?;
@@ -122,13 +122,13 @@ fn by_logs(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     }
     let logs = || axis("logs", Scale::Log2);
     let written = chart(
-        "btree-ls: write amplification of the device, by number of logs",
+        "btree-ls-r: write amplification of the device, by number of logs",
         "Bytes written to the media for each byte that reaches the device, for inserts.",
         [logs(), axis("media bytes per byte received", Scale::Linear)],
         written,
     );
     let speeds = chart(
-        "btree-ls: insert throughput of 48 threads, by number of logs",
+        "btree-ls-r: insert throughput of 48 threads, by number of logs",
         "Projected from one modelled thread; latches are not modelled.",
         [logs(), axis("million inserts a second", Scale::Linear)],
         speeds,
@@ -171,7 +171,7 @@ fn by_garbage(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
         axis("threshold of log GC: the greatest % of live lines in a collected log", Scale::Linear)
     };
     let bytes = chart(
-        "btree-ls: bytes written by updates and space of pairs, by threshold of log GC",
+        "btree-ls-r: bytes written by updates and space of pairs, by threshold of log GC",
         "Updates of random keys, after log GC has reached a steady state.",
         [percent(), axis("bytes per byte of a pair", Scale::Linear)],
         vec![
@@ -185,7 +185,7 @@ fn by_garbage(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     let speeds = Lines {
         baseline: Some(Baseline { at: 1.0, name: "default, 50 %".into() }),
         ..chart(
-            "btree-ls: throughput of 48 threads, by threshold of log GC",
+            "btree-ls-r: throughput of 48 threads, by threshold of log GC",
             "Projected from one thread with a 48th of the buffers.",
             [percent(), axis("throughput relative to 50 %", Scale::Linear)],
             beside_own(&SHARES, &tried, own, &KINDS),
@@ -220,7 +220,7 @@ fn by_deltas(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     let points = ends.map(|(x, y)| Point { x: x as f64, y: Some(y) }).into();
     curves.push(Curve { name: KINDS[1].1.into(), stroke: Stroke::Paper, points });
     let speeds = chart(
-        "btree-ls: throughput of 48 threads, by maximum number of deltas in a chain",
+        "btree-ls-r: throughput of 48 threads, by maximum number of deltas in a chain",
         "Projected from one thread with a 48th of the buffers.",
         [axis("deltas", Scale::Log2), axis("throughput relative to 8", Scale::Linear)],
         curves,

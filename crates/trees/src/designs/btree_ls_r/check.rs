@@ -1,6 +1,6 @@
 //! The check of the whole index.
 
-use super::BTreeLsIndex;
+use super::BTreeLsRIndex;
 use super::chain::Contents;
 use super::chunk;
 use super::replay::{LeafChain, leaves, replay_all};
@@ -10,7 +10,7 @@ use crate::inner::InnerNodes;
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium};
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {
     /// Checks that mapping table and logs agree and that the design's invariants hold. Returns the
     /// counts.
     pub(super) fn collect_stats(&self) -> Result<TreeStats, TreeError> {

@@ -28,7 +28,7 @@ pub trait Tuning: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Tuned<const LOGS: usize, const LIVE_PERCENT: usize, const DELTAS: usize>;
 
-/// The choice of the registry's `btree-ls`.
+/// The choice of the registry's `btree-ls-r`.
 pub type Standard = Tuned<8, 50, 8>;
 
 impl<const LOGS: usize, const LIVE_PERCENT: usize, const DELTAS: usize> Tuning

@@ -1,6 +1,6 @@
 //! Splits and merges of leaves.
 
-use super::BTreeLsIndex;
+use super::BTreeLsRIndex;
 use super::chain::{Contents, fingerprint_of};
 use super::record::{self, Range, base_lines};
 use super::table::Row;
@@ -16,7 +16,7 @@ use core::cell::Cell;
 use core::cmp::Ordering;
 use core::sync::atomic::Ordering::Relaxed;
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {
     /// A leaf with at most this many keys is merged with a neighbour.
     pub(super) const SPARSE: usize = Self::CAPACITY / 4;
 

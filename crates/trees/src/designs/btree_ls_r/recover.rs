@@ -7,7 +7,7 @@ use super::record::{Base, LEAF_MAX, Range, SEQUENCE_AGED, base_image, base_lines
 use super::replay::{FIRST_LEAF, LeafChain, Replayed, leaves, replay_all};
 use super::table::Table;
 use super::tuning::Tuning;
-use super::{BTreeLs, BTreeLsIndex};
+use super::{BTreeLsR, BTreeLsRIndex};
 use crate::index::{TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
@@ -29,7 +29,7 @@ struct Read {
     entries: Vec<Entry>,
 }
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {
     /// The sequence number of a leaf's first base.
     pub(super) const FIRST_SEQUENCE: u64 = 1;
     const ROOT_BYTES: u64 = 8 * root_words::<T>() as u64;
@@ -75,7 +75,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             Ok(at) => at,
             Err(error) => return Err(error.into_error()),
         };
-        pool.create_root(root, BTreeLs::<NODE, T>::kind::<K>(), self.root)?;
+        pool.create_root(root, BTreeLsR::<NODE, T>::kind::<K>(), self.root)?;
         let index = self.table.take::<M>(FIRST_LEAF);
         self.table.row(index).set_base::<M>(at, core::iter::empty(), first);
         self.log.add_leaf(FIRST_LEAF, index);
@@ -139,7 +139,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         root: &str,
         opened: Opened,
     ) -> Result<Self, TreeError> {
-        let block = find_root(&pool, root, BTreeLs::<NODE, T>::kind::<K>())?;
+        let block = find_root(&pool, root, BTreeLsR::<NODE, T>::kind::<K>())?;
         let lines = pool.medium().load(&pool.words(block, root_words::<T>())?[ROOT_LINES]);
         if !chunk::is_size(lines, Self::MAX_RECORD_LINES) {
             let (at, what) = (block.offset(), "lines of a chunk of the logs");

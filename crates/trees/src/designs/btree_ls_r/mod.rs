@@ -1,7 +1,7 @@
-//! `btree-ls`: a log-structured B+-tree. A leaf is a chain of records, one base and its deltas, in
+//! `btree-ls-r`: a log-structured B+-tree. A leaf is a chain of records, one base and its deltas, in
 //! a log.
 //!
-//! See `docs/designs/btree-ls.md` for the source, the budget and the mechanisms.
+//! See `docs/designs/btree-ls-r.md` for the source, the budget and the mechanisms.
 //!
 //! 1. A leaf consists of a base and the deltas after it, all of them records in one log. The valid
 //!    base is the one with the greatest sequence number; the valid deltas are those whose numbers
@@ -69,14 +69,14 @@ pub use tuning::{Standard, Tuned, Tuning};
 
 /// btree-LS with leaves of as many pairs as fit in a node of `NODE` bytes.
 #[derive(Debug)]
-pub struct BTreeLs<const NODE: usize, T = Standard>(PhantomData<fn() -> T>);
+pub struct BTreeLsR<const NODE: usize, T = Standard>(PhantomData<fn() -> T>);
 
 /// The size of a pair in bytes.
 const ITEM_BYTES: usize = 16;
 
-impl<const NODE: usize, T: Tuning> Design for BTreeLs<NODE, T> {
+impl<const NODE: usize, T: Tuning> Design for BTreeLsR<NODE, T> {
     const SPEC: Spec = Spec {
-        name: "btree-ls",
+        name: "btree-ls-r",
         source: "Ni et al., Closing the Performance Gap between DRAM and PM, UCSC-CRSS-20-01, 2020",
         persistent: true,
         node_bytes: NODE,
@@ -96,10 +96,10 @@ impl<const NODE: usize, T: Tuning> Design for BTreeLs<NODE, T> {
         ],
     };
     const MAINTENANCE: Option<MaintenanceCost> = Some(collect::maintenance_cost(NODE / ITEM_BYTES));
-    type Index<M: Medium, K: Key> = BTreeLsIndex<M, K, NODE, T>;
+    type Index<M: Medium, K: Key> = BTreeLsRIndex<M, K, NODE, T>;
 }
 
-impl<const NODE: usize, T: Tuning> BTreeLs<NODE, T> {
+impl<const NODE: usize, T: Tuning> BTreeLsR<NODE, T> {
     /// Returns the kind of the index's root. Each [`Tuning::LAYOUT`] has another one.
     const fn kind<K: Key>() -> u64 {
         Self::SPEC.kind::<K>() ^ T::LAYOUT
@@ -107,7 +107,7 @@ impl<const NODE: usize, T: Tuning> BTreeLs<NODE, T> {
 }
 
 /// A btree-LS index in a pool.
-pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize, T: Tuning = Standard> {
+pub struct BTreeLsRIndex<M: Medium, K: Key, const NODE: usize, T: Tuning = Standard> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
     /// The inner nodes. Their leaf offsets are indices of the mapping table.
@@ -120,13 +120,13 @@ pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize, T: Tuning = Standa
     key: PhantomData<fn() -> K>,
 }
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> fmt::Debug for BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> fmt::Debug for BTreeLsRIndex<M, K, NODE, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BTreeLsIndex").field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("BTreeLsRIndex").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {
     /// The most pairs of a leaf.
     const CAPACITY: usize = {
         assert!(
@@ -142,7 +142,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
 }
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
-    for BTreeLsIndex<M, K, NODE, T>
+    for BTreeLsRIndex<M, K, NODE, T>
 {
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         Self::create_at(pool, root)

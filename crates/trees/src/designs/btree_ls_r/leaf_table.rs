@@ -1,6 +1,6 @@
 //! The read side of leaves, by rows of the mapping table; see [`leaf_table`](crate::leaf_table).
 
-use super::BTreeLsIndex;
+use super::BTreeLsRIndex;
 use super::table::Row;
 use super::tuning::Tuning;
 use crate::inner::Inner;
@@ -9,7 +9,7 @@ use crate::leaf_table::{EntryChange, LeafTable, RowCopy};
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> LeafTable for BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> LeafTable for BTreeLsRIndex<M, K, NODE, T> {
     type Medium = M;
     type Key = K;
     type Row<'a> = Row<'a>;

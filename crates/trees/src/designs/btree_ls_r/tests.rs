@@ -5,7 +5,7 @@ use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, PoolError};
 use std::collections::BTreeMap;
 
-type Index<M, const NODE: usize, T = Standard> = BTreeLsIndex<M, u64, NODE, T>;
+type Index<M, const NODE: usize, T = Standard> = BTreeLsRIndex<M, u64, NODE, T>;
 
 #[test]
 fn a_change_costs_one_line_until_the_chain_is_consolidated() {
@@ -125,7 +125,7 @@ fn open_rejects_other_layouts_and_accepts_other_thresholds() {
     assert!(opens::<Standard>(&path) && opens::<Tuned<8, 75, 8>>(&path));
     assert!(!opens::<Tuned<7, 50, 8>>(&path) && !opens::<Tuned<8, 50, 7>>(&path));
     assert!(!opens::<Tuned<1, 50, 8>>(&path) && !opens::<Tuned<48, 50, 8>>(&path));
-    assert_eq!(BTreeLs::<512>::kind::<u64>(), BTreeLs::<512>::SPEC.kind::<u64>());
+    assert_eq!(BTreeLsR::<512>::kind::<u64>(), BTreeLsR::<512>::SPEC.kind::<u64>());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn maintenance_of_a_packed_log_ends() {
 fn fill_and_empty<K: Key>(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) {
     let pool = Arc::new(Pool::create(Mapped::anonymous(pool_bytes).unwrap()).unwrap());
     pool.limit(pool_bytes);
-    let index = BTreeLsIndex::<Mapped, K, 256>::create(pool, "t").unwrap();
+    let index = BTreeLsRIndex::<Mapped, K, 256>::create(pool, "t").unwrap();
     let mut count = 0;
     while let Ok(old) = index.insert(K::borrow(&key(count)), count) {
         assert_eq!(old, None);
@@ -216,7 +216,7 @@ fn a_full_pool_accepts_updates_and_removes() {
 struct FullIndex<K: Key> {
     _dir: tempfile::TempDir,
     path: std::path::PathBuf,
-    index: BTreeLsIndex<Mapped, K, 256>,
+    index: BTreeLsRIndex<Mapped, K, 256>,
     count: u64,
 }
 
@@ -234,7 +234,7 @@ impl<K: Key> FullIndex<K> {
         let medium = Mapped::create(&path, pool_bytes, &FileOptions::default()).unwrap();
         let pool = Arc::new(Pool::create(medium).unwrap());
         pool.limit(pool_bytes);
-        let index = BTreeLsIndex::create(pool, "t").unwrap();
+        let index = BTreeLsRIndex::create(pool, "t").unwrap();
         let mut count = 0;
         while index.insert(K::borrow(&key(count)), count).is_ok() {
             count += 1;
@@ -260,7 +260,7 @@ impl<K: Key> FullIndex<K> {
             exhaust(&pool);
         }
         let blocks = pool.usage().blocks;
-        let index = BTreeLsIndex::open(Arc::clone(&pool), "t", opened).unwrap();
+        let index = BTreeLsRIndex::open(Arc::clone(&pool), "t", opened).unwrap();
         assert!(!is_closed || pool.usage().blocks == blocks, "open reserves no block");
         exhaust(&pool);
         Self { index, ..self }

@@ -13,7 +13,7 @@
 //! 3. A copy means the same as its original, so it may be visible before it is durable. The
 //!    original is freed only after the copy is durable.
 
-use super::BTreeLsIndex;
+use super::BTreeLsRIndex;
 use super::chunk::{ChunkRecord, LINES_USUAL, LogChunk};
 use super::record::{self, base_lines};
 use super::space::FREED_MAX;
@@ -41,7 +41,7 @@ pub(super) const fn maintenance_cost(capacity: usize) -> MaintenanceCost {
     MaintenanceCost { most: Cost::new(lines as u32, fences as u32), every: 3 }
 }
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {
     /// Runs a log-GC step if the log needs one, unless another thread is collecting it or
     /// maintenance workers keep up with it.
     #[inline(always)]

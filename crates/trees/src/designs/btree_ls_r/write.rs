@@ -1,6 +1,6 @@
 //! Insert, update, upsert and remove.
 
-use super::BTreeLsIndex;
+use super::BTreeLsRIndex;
 use super::chain::Contents;
 use super::log::{AppendError, AppendRequest};
 use super::record::{self, Range};
@@ -47,7 +47,7 @@ impl WriteError {
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {
     #[inline]
     pub(super) fn write(
         &self,

@@ -4,7 +4,7 @@
 //!    leaf 0 is durable leaves the empty index.
 //! 2. A new leaf has a row before leaf 0 leads to it, so that log GC keeps its base.
 
-use super::BTreeLsIndex;
+use super::BTreeLsRIndex;
 use super::chain::Contents;
 use super::record::{self, Range};
 use super::replay::FIRST_LEAF;
@@ -23,7 +23,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// A load. Here the offset of a new leaf is its number.
 struct Loader<'t, M: Medium, K: Key, const NODE: usize, T: Tuning> {
-    tree: &'t BTreeLsIndex<M, K, NODE, T>,
+    tree: &'t BTreeLsRIndex<M, K, NODE, T>,
     guard: &'t Guard,
     state: RefCell<State<K>>,
 }
@@ -73,7 +73,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> LeafLoader<M, K>
         let entries: Vec<Entry> = entries.iter().map(|tagged| tagged.entry).collect();
         let image = record::base_image(
             number,
-            BTreeLsIndex::<M, K, NODE, T>::FIRST_SEQUENCE,
+            BTreeLsRIndex::<M, K, NODE, T>::FIRST_SEQUENCE,
             range,
             entries.iter(),
         );
@@ -92,7 +92,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> LeafLoader<M, K>
         self.tree.table.row(index).set_base::<M>(
             at,
             fingerprints,
-            BTreeLsIndex::<M, K, NODE, T>::FIRST_SEQUENCE,
+            BTreeLsRIndex::<M, K, NODE, T>::FIRST_SEQUENCE,
         );
         self.tree.log.add_leaf(number, index);
         self.state.borrow_mut().rows.push((number, index));
@@ -100,7 +100,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> LeafLoader<M, K>
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {
     /// Fills the empty index with `pairs`, and each leaf to `fill_percent` of its capacity.
     ///
     /// ```text
