@@ -8,19 +8,21 @@
 //!    indices where those of a hybrid index hold leaf offsets. So a thread that follows a stale
 //!    index reaches a row of some other leaf, never freed memory.
 //! 2. A thread reads the version of the row first, then checks that the inner node is
-//!    [current](Inner::is_current), and only then reads the row. A reader validates the version
-//!    after it has read; a writer upgrades it to the latch. Either fails if the row changed, so a
-//!    stale row is never used.
+//!    [current](InnerNodes::is_current), and only then reads the row. A reader validates the
+//!    version after it has read; a writer upgrades it to the latch. Either fails if the row
+//!    changed, so a stale row is never used.
 
+mod contents;
 mod read;
 mod scan;
 mod write;
 
-use crate::inner::{Inner, LeafRoute};
+use crate::inner::{InnerNodes, LeafRoute};
 use crate::key::Key;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
+pub(crate) use contents::Contents;
 pub(crate) use read::{get, multi_get};
 pub(crate) use scan::{KeyedEntries, RowCopy, check_range, misplaced, scan};
 pub(crate) use write::{EntryChange, Operation, key_word, latch_leaf};
@@ -34,13 +36,15 @@ pub(crate) trait LeafTable: 'static {
     type Medium: Medium;
     /// The key layer of the tree.
     type Key: Key;
+    /// The inner nodes, which lead to rows.
+    type Inner: InnerNodes<Self::Medium>;
     /// A view of one row.
     type Row<'a>: Copy;
 
     /// Returns the pool that holds the leaves.
     fn pool(&self) -> &Pool<Self::Medium>;
     /// Returns the inner nodes, which lead to rows.
-    fn inner(&self) -> &Inner<Self::Medium>;
+    fn inner(&self) -> &Self::Inner;
     /// Returns the row at `index` and the latch that protects the row and its leaf.
     fn row(&self, index: usize) -> (Self::Row<'_>, Latch<OnDram<'_, Self::Medium>>);
 

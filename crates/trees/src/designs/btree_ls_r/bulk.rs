@@ -5,7 +5,6 @@
 //! 2. A new leaf has a row before leaf 0 leads to it, so that log GC keeps its base.
 
 use super::BTreeLsRIndex;
-use super::chain::Contents;
 use super::record::{self, Range};
 use super::replay::FIRST_LEAF;
 use super::tuning::Tuning;
@@ -15,6 +14,7 @@ use crate::index::TreeError;
 use crate::inner::{Direction, InnerNodes, SeparatedLeaf};
 use crate::key::{Entry, Key};
 use crate::leaf::TaggedEntry;
+use crate::leaf_table::Contents;
 use crate::leaf_table::{KeyedEntries, latch_leaf};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Medium, PmPtr, Pool, PoolError};

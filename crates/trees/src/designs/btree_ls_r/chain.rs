@@ -3,22 +3,14 @@
 use super::record::{self, Base};
 use super::table::{ChainSize, ITEMS_MAX, Row};
 use crate::fingerprint;
-use crate::key::{Entry, Key};
-use crate::leaf_table::{EntryChange, KeyedEntries, misplaced};
+use crate::key::Key;
+use crate::leaf_table::{Contents, EntryChange};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
 /// Returns the fingerprint of a key.
 pub(super) fn fingerprint_of<K: Key>(key: &K::Owned) -> u8 {
     fingerprint::of(K::hash(K::borrow(key)))
-}
-
-/// The contents of a chain.
-#[derive(Debug)]
-pub(super) struct Contents<K: Key> {
-    pub(super) pairs: KeyedEntries<K>,
-    /// The last entry of each removed key that the chain still names.
-    pub(super) removed: Vec<Entry>,
 }
 
 impl<K: Key> Contents<K> {
@@ -28,12 +20,8 @@ impl<K: Key> Contents<K> {
         base: &Base<'_>,
         deltas: impl Iterator<Item = PmPtr>,
     ) -> Result<Self, Corrupt> {
-        let mut pairs = Vec::with_capacity(base.items + 2);
-        for at in 0..base.items {
-            let entry = base.item(pool.medium(), at);
-            pairs.push((K::read_entry(pool, entry)?, entry));
-        }
-        let mut contents = Self { pairs, removed: Vec::new() };
+        let items = (0..base.items).map(|at| base.item(pool.medium(), at));
+        let mut contents = Self::of_items(pool, items)?;
         for at in deltas {
             let change = record::delta(pool, at)?;
             contents.apply(K::read_entry(pool, change.entry)?, change);
@@ -44,39 +32,6 @@ impl<K: Key> Contents<K> {
     /// Returns the fingerprints of the keys.
     pub(super) fn fingerprints(&self) -> impl Iterator<Item = u8> {
         self.pairs.iter().map(|(key, _)| fingerprint_of::<K>(key))
-    }
-
-    /// Applies one change to the contents.
-    pub(super) fn apply(&mut self, key: K::Owned, change: EntryChange) {
-        match (self.pairs.binary_search_by(|(other, _)| other.cmp(&key)), change.is_removed) {
-            (Ok(at), false) => self.pairs[at].1 = change.entry,
-            (Err(at), false) => {
-                self.removed.retain(|removed| removed.key != change.entry.key);
-                self.pairs.insert(at, (key, change.entry));
-            }
-            (Ok(at), true) => {
-                self.pairs.remove(at);
-                self.removed.push(change.entry);
-            }
-            (Err(_), true) => {}
-        }
-    }
-
-    /// Returns all entries whose key records the chain still needs.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.pairs.iter().map(|(_, entry)| *entry).chain(self.removed.iter().copied())
-    }
-
-    /// Checks that the pairs are in strictly ascending order and within the leaf's range.
-    pub(super) fn check(
-        &self,
-        at: PmPtr,
-        low: &K::Owned,
-        high: Option<&K::Owned>,
-    ) -> Result<(), Corrupt> {
-        let Some(entry) = misplaced::<K>(&self.pairs, low, high) else { return Ok(()) };
-        let what = "entry of a leaf out of range or out of order";
-        Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
     }
 }
 

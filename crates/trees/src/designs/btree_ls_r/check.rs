@@ -1,13 +1,13 @@
 //! The check of the whole index.
 
 use super::BTreeLsRIndex;
-use super::chain::Contents;
 use super::chunk;
 use super::replay::{LeafChain, leaves, replay_all};
 use super::tuning::Tuning;
 use crate::index::{TreeError, TreeStats};
 use crate::inner::InnerNodes;
 use crate::key::Key;
+use crate::leaf_table::Contents;
 use bristlecone_pmem::{Corrupt, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, T> {

@@ -12,6 +12,7 @@ use bristlecone_pmem::{Corrupt, Medium, Pool};
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> LeafTable for BTreeLsRIndex<M, K, NODE, T> {
     type Medium = M;
     type Key = K;
+    type Inner = Inner<M>;
     type Row<'a> = Row<'a>;
 
     #[inline(always)]

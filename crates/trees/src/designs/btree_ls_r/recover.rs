@@ -1,6 +1,6 @@
 //! Creating and opening an index.
 
-use super::chain::{Contents, fingerprint_of};
+use super::chain::fingerprint_of;
 use super::chunk::{self, LogChunk};
 use super::log::{AppendRequest, LeafLogs, ROOT_LINES, RecoveredLog, root_words};
 use super::record::{Base, LEAF_MAX, Range, SEQUENCE_AGED, base_image, base_lines, delta};
@@ -11,6 +11,7 @@ use super::{BTreeLsR, BTreeLsRIndex};
 use crate::index::{TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
+use crate::leaf_table::Contents;
 use crate::maintenance::Maintainers;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;

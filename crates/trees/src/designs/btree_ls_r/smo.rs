@@ -1,7 +1,7 @@
 //! Splits and merges of leaves.
 
 use super::BTreeLsRIndex;
-use super::chain::{Contents, fingerprint_of};
+use super::chain::fingerprint_of;
 use super::record::{self, Range, base_lines};
 use super::table::Row;
 use super::tuning::Tuning;
@@ -9,6 +9,7 @@ use super::write::{PendingChange, WriteError};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Key};
+use crate::leaf_table::Contents;
 use crate::leaf_table::KeyedEntries;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};

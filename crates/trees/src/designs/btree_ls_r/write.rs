@@ -1,7 +1,6 @@
 //! Insert, update, upsert and remove.
 
 use super::BTreeLsRIndex;
-use super::chain::Contents;
 use super::log::{AppendError, AppendRequest};
 use super::record::{self, Range};
 use super::table::Row;
@@ -9,6 +8,7 @@ use super::tuning::Tuning;
 use crate::fingerprint;
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
+use crate::leaf_table::Contents;
 use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};

@@ -12,6 +12,7 @@ use bristlecone_pmem::{Corrupt, Medium, Pool};
 impl<M: Medium, K: Key, const BATCH: usize> LeafTable for CclBTreeIndex<M, K, BATCH> {
     type Medium = M;
     type Key = K;
+    type Inner = Inner<M>;
     type Row<'a> = BufferNode<'a>;
 
     #[inline(always)]

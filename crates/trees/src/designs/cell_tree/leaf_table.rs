@@ -14,6 +14,7 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BYTES> {
     type Medium = M;
     type Key = K;
+    type Inner = Inner<M>;
     type Row<'a> = LeafWords<'a>;
 
     #[inline(always)]

@@ -11,6 +11,7 @@ use bristlecone_pmem::{Corrupt, Medium, Pool};
 impl<M: Medium, K: Key> LeafTable for LbTreeIndex<M, K> {
     type Medium = M;
     type Key = K;
+    type Inner = Inner<M>;
     type Row<'a> = LeafRow<'a>;
 
     #[inline(always)]
