@@ -5,6 +5,7 @@
 //! 2. A new leaf has a row before leaf 0 leads to it, so that log GC keeps its base.
 
 use super::BTreeLsRIndex;
+use super::log::lock;
 use super::record::{self, Range};
 use super::replay::FIRST_LEAF;
 use super::tuning::Tuning;
@@ -78,25 +79,22 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> LeafLoader<M, K>
             entries.iter(),
         );
         let mut attempts = 0;
-        let at = loop {
-            match self.tree.append(number, &image, 0, false)? {
-                Ok(at) => break at,
-                Err(error) => {
-                    attempts += 1;
-                    let failed = WriteError::of_append(T::log_of(number), error);
-                    self.tree.ensure_space(failed, attempts, self.guard)?;
+        loop {
+            let (index, held) = self.tree.begin_leaf(number);
+            let failed = match self.tree.append(number, &image, 0, false) {
+                Ok(Ok(at)) => {
+                    let first = BTreeLsRIndex::<M, K, NODE, T>::FIRST_SEQUENCE;
+                    self.tree.table.row(index).set_base::<M>(at, fingerprints, first);
+                    self.state.borrow_mut().rows.push((number, index));
+                    return Ok(());
                 }
-            }
-        };
-        let index = self.tree.table.take::<M>(number);
-        self.tree.table.row(index).set_base::<M>(
-            at,
-            fingerprints,
-            BTreeLsRIndex::<M, K, NODE, T>::FIRST_SEQUENCE,
-        );
-        self.tree.log.add_leaf(number, index);
-        self.state.borrow_mut().rows.push((number, index));
-        Ok(())
+                Ok(Err(error)) => WriteError::of_append(T::log_of(number), error),
+                Err(corrupt) => corrupt.into(),
+            };
+            self.tree.forget_leaf(number, index, held);
+            attempts += 1;
+            self.tree.ensure_space(failed, attempts, self.guard)?;
+        }
     }
 }
 
@@ -136,12 +134,9 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, 
     #[cold]
     fn drop_row(&self, number: u64, index: usize) {
         let row = self.table.row(index);
-        let held = row.latch::<M>().lock();
+        let held = lock(&row.latch::<M>());
         self.log.drop_lines(T::log_of(number), row.size::<M>().lines());
-        self.log.remove_leaf(number);
-        row.clear_leaf::<M>();
-        drop(held);
-        self.table.put_back(index);
+        self.forget_leaf(number, index, held);
     }
 
     /// Links `leaves` behind leaf 0, if the index is still empty.

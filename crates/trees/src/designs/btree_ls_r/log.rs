@@ -152,10 +152,10 @@ pub(super) struct LeafLogs<M, T> {
     types: PhantomData<fn() -> (M, T)>,
 }
 
-type LogGuard<'a, M> = Exclusive<OnDram<'a, M>>;
+pub(in crate::designs) type LogGuard<'a, M> = Exclusive<OnDram<'a, M>>;
 
 /// Takes a latch that never becomes obsolete.
-fn lock<'a, M: Medium>(latch: &Latch<OnDram<'a, M>>) -> LogGuard<'a, M> {
+pub(in crate::designs) fn lock<'a, M: Medium>(latch: &Latch<OnDram<'a, M>>) -> LogGuard<'a, M> {
     loop {
         if let Some(held) = latch.lock() {
             return held;

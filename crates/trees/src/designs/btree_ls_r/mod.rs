@@ -1,5 +1,5 @@
-//! `btree-ls-r`: a log-structured B+-tree. A leaf is a chain of records, one base and its deltas, in
-//! a log.
+//! `btree-ls-r`: a log-structured B+-tree. A leaf is a chain of records, one base and its deltas,
+//! in a log.
 //!
 //! See `docs/designs/btree-ls-r.md` for the source, the budget and the mechanisms.
 //!
@@ -37,8 +37,8 @@ mod check;
 mod chunk;
 mod collect;
 mod leaf_table;
-mod log;
-mod record;
+pub(in crate::designs) mod log;
+pub(in crate::designs) mod record;
 mod recover;
 mod replay;
 mod smo;

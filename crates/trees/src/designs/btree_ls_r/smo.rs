@@ -2,6 +2,7 @@
 
 use super::BTreeLsRIndex;
 use super::chain::fingerprint_of;
+use super::log::lock;
 use super::record::{self, Range, base_lines};
 use super::table::Row;
 use super::tuning::Tuning;
@@ -11,7 +12,7 @@ use crate::inner::InnerNodes;
 use crate::key::{self, Key};
 use crate::leaf_table::Contents;
 use crate::leaf_table::KeyedEntries;
-use bristlecone_pmem::sync::Guard;
+use bristlecone_pmem::sync::{Exclusive, Guard, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cell::Cell;
 use core::cmp::Ordering;
@@ -58,6 +59,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, 
         let low =
             K::store_separator(pool, separator).map_err(|full| WriteError::Error(full.into()))?;
         let right = self.next_leaf.fetch_add(1, Relaxed);
+        let (index, held) = self.begin_leaf(right);
         let made = self.right_base(right, Range { low, ..range }, &upper).and_then(|at| {
             let _ = pool.medium().fence();
             let range = Range { right: Some(right), low: range.low, high: low };
@@ -65,17 +67,36 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsRIndex<M, K, NODE, 
             left.inspect_err(|_| self.log.drop_lines(T::log_of(right), base_lines(upper.len())))?;
             Ok(at)
         });
-        let at = made.inspect_err(|_| key::free_separator::<K, M>(pool, low))?;
-
-        let index = self.table.take::<M>(right);
+        let Ok(at) = made else {
+            self.forget_leaf(right, index, held);
+            key::free_separator::<K, M>(pool, low);
+            return made.map(drop);
+        };
         let fingerprints = upper.iter().map(|(key, _)| fingerprint_of::<K>(key));
         self.table.row(index).set_base::<M>(at, fingerprints, Self::FIRST_SEQUENCE);
-        self.log.add_leaf(right, index);
+        drop(held);
         Ok(self.inner.post::<K>(pool, separator, low, PmPtr::new(index as u64))?)
     }
 
+    /// Takes a row for a new leaf and latches it. So log GC finds the leaf from its first record
+    /// on, and waits until the row points to it.
+    pub(super) fn begin_leaf(&self, leaf: u64) -> (usize, Exclusive<OnDram<'_, M>>) {
+        let index = self.table.take::<M>(leaf);
+        let held = lock(&self.table.row(index).latch::<M>());
+        self.log.add_leaf(leaf, index);
+        (index, held)
+    }
+
+    /// Takes back [`begin_leaf`](Self::begin_leaf).
+    pub(super) fn forget_leaf(&self, leaf: u64, index: usize, held: Exclusive<OnDram<'_, M>>) {
+        self.log.remove_leaf(leaf);
+        self.table.row(index).clear_leaf::<M>();
+        drop(held);
+        self.table.put_back(index);
+    }
+
     /// Appends the base of a leaf that nothing points to yet.
-    fn right_base(
+    pub(super) fn right_base(
         &self,
         leaf: u64,
         range: Range,

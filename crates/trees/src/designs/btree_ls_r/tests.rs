@@ -414,3 +414,30 @@ fn a_counter_out_of_range_is_damage() {
     }
     reopened(0, 1).unwrap();
 }
+
+/// Log GC once met the base of a right leaf before the leaf had a row, and reused its chunk: the
+/// split then led to a base that was no more.
+#[test]
+fn a_collection_in_the_middle_of_a_split_keeps_the_base_of_the_right_leaf() {
+    let index = counted::<Index<_, 256>>();
+    index.insert(1, 1).unwrap();
+    let right = 5;
+    let (row, held) = index.begin_leaf(right);
+    let pairs = vec![(7, crate::key::Entry::plain(7, 70))];
+    let range = record::Range { right: None, low: 7, high: 0 };
+    let Ok(at) = index.right_base(right, range, &pairs) else { panic!("no space") };
+    let log = Standard::log_of(right);
+    std::thread::scope(|scope| {
+        let collector = scope.spawn(|| {
+            let failed = write::WriteError::NeedsCollection { log, full: None };
+            index.ensure_space(failed, 1, &index.pool.pin()).unwrap();
+        });
+        let first = Index::<bristlecone_pmem::medium::Count<Mapped>, 256>::FIRST_SEQUENCE;
+        index.table.row(row).set_base::<Mapped>(at, [0].into_iter(), first);
+        drop(held);
+        collector.join().unwrap();
+    });
+    assert_ne!(index.table.row(row).base::<Mapped>(), at, "nothing was collected");
+    let base = index.table.row(row).base_in(&index.pool).unwrap();
+    assert_eq!(base.item(index.pool.medium(), 0).value, 70);
+}
