@@ -6,7 +6,7 @@ mod image;
 
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::designs::{BTreeLog, BTreeLsR, CclBTree, FastFair, FpTree, WbTree};
+use bristlecone_trees::designs::{BTreeLog, BTreeLs, BTreeLsR, CclBTree, FastFair, FpTree, WbTree};
 use bristlecone_trees::erased::BoxedIndex;
 use bristlecone_trees::{ErasedDesign, Order};
 use core::ops::{Bound, ControlFlow};
@@ -16,11 +16,12 @@ use std::sync::{Arc, OnceLock};
 const KEYS: u64 = 150;
 const ROOT: &str = "fuzzed";
 /// The designs: each engine, with and without a log.
-const DESIGNS: [ErasedDesign<Mapped, u64>; 6] = [
+const DESIGNS: [ErasedDesign<Mapped, u64>; 7] = [
     ErasedDesign::of::<FpTree<256>>(),
     ErasedDesign::of::<WbTree<256>>(),
     ErasedDesign::of::<FastFair<256>>(),
     ErasedDesign::of::<BTreeLog<256>>(),
+    ErasedDesign::of::<BTreeLs<256>>(),
     ErasedDesign::of::<BTreeLsR<256>>(),
     ErasedDesign::of::<CclBTree<2>>(),
 ];

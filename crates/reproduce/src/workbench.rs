@@ -436,7 +436,7 @@ impl<'w> Workbench<'w> {
         Ok(found.expect("a design has a medium").report)
     }
 
-    /// Models `recipes`, one after another, on `btree-ls-r` with the log parameters of `choice`, on a
+    /// Models `recipes`, one after another, on `btree-ls` with the log parameters of `choice`, on a
     /// device whose buffers `threads` threads share.
     ///
     /// # Errors
@@ -447,10 +447,9 @@ impl<'w> Workbench<'w> {
         recipes: &[Recipe],
         (device, threads): (&str, u32),
     ) -> Result<TuningResult> {
-        let Choice { logs, live_percent, deltas } = choice;
-        self.say(&format!(
-            "btree-ls-r on {device}: {logs} logs, {live_percent} %, {deltas} deltas"
-        ));
+        let Choice { logs, collects, recent } = choice;
+        let gc = if collects { "with" } else { "without" };
+        self.say(&format!("btree-ls on {device}: {logs} logs, {recent} pointers, {gc} log GC"));
         log_tuning::models(choice, recipes, &self.profile(device)?.crowded(threads), threads)
     }
 

@@ -1,4 +1,4 @@
-//! The choice of `btree-ls-r` that the registry makes, to the last bit.
+//! The choice of `btree-ls` that the registry makes, to the last bit.
 //!
 //! It is a process of its own: which block is used again depends on what is freed by then, and
 //! pools of one process put that off together.
@@ -21,7 +21,7 @@ fn the_registrys_choice_is_the_registrys_tree() {
     });
     let profile = Profile::named("optane-100").unwrap();
     let tried = log_tuning::models(Choice::STANDARD, &recipes, &profile, 1).unwrap();
-    let listed = models(&design("btree-ls-r", None).unwrap(), &recipes, &profile, 1).unwrap();
+    let listed = models(&design("btree-ls", None).unwrap(), &recipes, &profile, 1).unwrap();
     for (tried, listed) in tried.models.iter().zip(&listed) {
         assert_eq!(tried.report, listed.report);
     }

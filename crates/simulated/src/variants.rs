@@ -4,8 +4,8 @@
 use super::is_built;
 use bristlecone_pmem::Simulated;
 use bristlecone_trees::ErasedDesign;
-use bristlecone_trees::designs::btree_ls_r::{Standard, Tuned, Tuning};
-use bristlecone_trees::designs::{BTreeLsR, CclBTree};
+use bristlecone_trees::designs::btree_ls::{GC_OFF, LsChoice, LsOptions, LsUsual};
+use bristlecone_trees::designs::{BTreeLs, CclBTree};
 
 /// A form on a simulated medium with integer keys.
 type Form = ErasedDesign<Simulated, u64>;
@@ -29,43 +29,41 @@ const ALL_CCL_BATCHES: [Form; 9] = [
     Form::of::<CclBTree<8>>(),
 ];
 
-/// `btree-ls-r` with one of its options changed.
+/// `btree-ls` with other options than the list has.
 #[derive(Debug)]
 pub struct LsVariant {
     /// The number of logs.
     pub logs: usize,
-    /// The percentage of live lines at or below which a log is collected.
-    pub live_percent: usize,
-    /// The greatest number of deltas in a chain.
-    pub deltas: usize,
+    /// `true` if log GC runs.
+    pub collects: bool,
+    /// The number of records that a row of the mapping table points to.
+    pub recent: usize,
     /// The compiled design, with nodes of 512 B.
     pub form: Form,
 }
 
-const fn variant<T: Tuning>() -> LsVariant {
+const fn variant<T: LsOptions>() -> LsVariant {
     LsVariant {
         logs: T::LOGS,
-        live_percent: T::LIVE_PERCENT,
-        deltas: T::DELTAS,
-        form: Form::of::<BTreeLsR<512, T>>(),
+        collects: T::GARBAGE_KIB != GC_OFF,
+        recent: T::RECENT,
+        form: Form::of::<BTreeLs<512, T>>(),
     }
 }
 
-/// `btree-ls-r` as the list has it, then with one option changed.
+/// `btree-ls` as the list has it, then without log GC, by the number of logs and of pointers.
 pub static LS_VARIANTS: &[LsVariant] =
-    if has_variants("btree-ls-r") { &ALL_LS_VARIANTS } else { &[] };
+    if has_variants("btree-ls") { &ALL_LS_VARIANTS } else { &[] };
 
-const ALL_LS_VARIANTS: [LsVariant; 12] = [
-    variant::<Standard>(),
-    variant::<Tuned<1, 50, 8>>(),
-    variant::<Tuned<2, 50, 8>>(),
-    variant::<Tuned<4, 50, 8>>(),
-    variant::<Tuned<16, 50, 8>>(),
-    variant::<Tuned<48, 50, 8>>(),
-    variant::<Tuned<8, 25, 8>>(),
-    variant::<Tuned<8, 75, 8>>(),
-    variant::<Tuned<8, 90, 8>>(),
-    variant::<Tuned<8, 50, 1>>(),
-    variant::<Tuned<8, 50, 2>>(),
-    variant::<Tuned<8, 50, 4>>(),
+const ALL_LS_VARIANTS: [LsVariant; 10] = [
+    variant::<LsUsual>(),
+    variant::<LsChoice<1, GC_OFF, 4>>(),
+    variant::<LsChoice<2, GC_OFF, 4>>(),
+    variant::<LsChoice<4, GC_OFF, 4>>(),
+    variant::<LsChoice<8, GC_OFF, 4>>(),
+    variant::<LsChoice<16, GC_OFF, 4>>(),
+    variant::<LsChoice<48, GC_OFF, 4>>(),
+    variant::<LsChoice<48, GC_OFF, 1>>(),
+    variant::<LsChoice<48, GC_OFF, 2>>(),
+    variant::<LsChoice<48, GC_OFF, 8>>(),
 ];

@@ -235,6 +235,11 @@ macro_rules! for_each_design {
                 $crate::designs::CircTreeR<1024>,
                 $crate::designs::CircTreeR<2048>,
             ],
+            "btree-ls" => $crate::designs::BTreeLs<256>, [
+                $crate::designs::BTreeLs<512>,
+                $crate::designs::BTreeLs<256>,
+                $crate::designs::BTreeLs<1024>,
+            ],
             "btree-ls-r" => $crate::designs::BTreeLsR<256>, [
                 $crate::designs::BTreeLsR<512>,
                 $crate::designs::BTreeLsR<256>,

@@ -5,7 +5,7 @@ use bristlecone_crash::{
     Campaign, Outcome, Request, STORE, ScheduleOptions, Subject, Summary, Violation, run,
 };
 use bristlecone_trees::Design;
-use bristlecone_trees::designs::{BTreeLsR, CclBTree, FpTree, FpTreeR};
+use bristlecone_trees::designs::{BTreeLs, BTreeLsR, CclBTree, FpTree, FpTreeR};
 
 /// Explores the scenarios of a version whose names contain `filter`.
 fn explore_chain<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Outcome> {
@@ -135,6 +135,7 @@ fn passes<D: Design>(part: &str) -> Vec<String> {
 fn keepers_tend_beside_writers_and_readers() {
     let pieces = ["tend", "tend-beside"];
     let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@4")));
+    assert_eq!(passes::<BTreeLs<256>>("/tend"), expected.concat());
     assert_eq!(passes::<BTreeLsR<256>>("/tend"), expected.concat());
     assert_eq!(passes::<CclBTree<2>>("/tend"), expected.concat());
     assert!(passes::<FpTree<256>>("/tend").is_empty(), "it puts nothing off");
@@ -143,6 +144,7 @@ fn keepers_tend_beside_writers_and_readers() {
 #[test]
 fn a_log_grows_beside_those_who_append_to_it() {
     let expected = ["u64/log-grows@4", "text/log-grows@4"];
+    assert_eq!(passes::<BTreeLs<256>>("log-grows"), expected);
     assert_eq!(passes::<BTreeLsR<256>>("log-grows"), expected);
     assert_eq!(passes::<CclBTree<2>>("log-grows"), expected);
 }

@@ -79,6 +79,7 @@ conform! {
     nv_tree_r: "nv-tree-r",
     circ_tree: "circ-tree",
     circ_tree_r: "circ-tree-r",
+    btree_ls: "btree-ls",
     btree_ls_r: "btree-ls-r",
     cell_tree: "cell-tree",
     bristlecone: "bristlecone",

@@ -1,5 +1,5 @@
-//! The cost of btree-ls-r on a device by three options that its report leaves open: the number of
-//! logs, the share of garbage of a log, and the length of chains.
+//! The cost of btree-ls on a device by options that its report varies: the number of logs, log GC,
+//! and the number of records to which the mapping table points.
 
 use super::form::variants_missing;
 use bristlecone_lab::bench::{Model, models_of_form};
@@ -9,32 +9,29 @@ use bristlecone_lab::workload::Recipe;
 use bristlecone_lab::{LabError, Result};
 use bristlecone_registry::{LS_VARIANTS, LsVariant};
 use bristlecone_trees::TreeStats;
-use bristlecone_trees::designs::btree_ls_r::{Standard, Tuning};
+use bristlecone_trees::designs::btree_ls::{LsOptions, LsUsual};
 
-/// The options of btree-ls-r. At most one differs from those of the registry.
+/// The options of btree-ls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The number of logs.
     pub logs: usize,
-    /// The percentage of live lines at or below which a log is collected.
-    pub live_percent: usize,
-    /// The greatest number of deltas in a chain.
-    pub deltas: usize,
+    /// `true` if log GC runs.
+    pub collects: bool,
+    /// The number of records that a row of the mapping table points to.
+    pub recent: usize,
 }
 
 impl Choice {
     /// The options of the design in the registry.
-    pub const STANDARD: Self = Self {
-        logs: Standard::LOGS,
-        live_percent: Standard::LIVE_PERCENT,
-        deltas: Standard::DELTAS,
-    };
-    /// The compiled numbers of logs.
+    pub const STANDARD: Self =
+        Self { logs: LsUsual::LOGS, collects: true, recent: LsUsual::RECENT };
+    /// The options of the report: 48 logs, without log GC.
+    pub const REPORT: Self = Self { logs: 48, collects: false, recent: 4 };
+    /// The compiled numbers of logs, without log GC.
     pub const LOGS: [usize; 6] = [1, 2, 4, 8, 16, 48];
-    /// The compiled percentages of live lines.
-    pub const LIVE_PERCENTS: [usize; 4] = [25, 50, 75, 90];
-    /// The compiled lengths of chains.
-    pub const DELTAS: [usize; 4] = [1, 2, 4, 8];
+    /// The compiled numbers of pointers in a row, with the logs of the report.
+    pub const RECENT: [usize; 4] = [1, 2, 4, 8];
 }
 
 /// The result of running recipes with a choice of options.
@@ -59,18 +56,14 @@ pub fn models(
     threads: u32,
 ) -> Result<TuningResult> {
     if LS_VARIANTS.is_empty() {
-        return Err(variants_missing("btree-ls-r"));
+        return Err(variants_missing("btree-ls"));
     }
-    let Choice { logs, live_percent, deltas } = choice;
-    let is_it = |variant: &&LsVariant| {
-        [variant.logs, variant.live_percent, variant.deltas] == [logs, live_percent, deltas]
+    let of = |variant: &LsVariant| {
+        let &LsVariant { logs, collects, recent, .. } = variant;
+        Choice { logs, collects, recent }
     };
-    let asked = || {
-        LabError::Asked(format!(
-            "btree-ls-r is not compiled with {choice:?}; at most one option differs from the default"
-        ))
-    };
-    let variant = LS_VARIANTS.iter().find(is_it).ok_or_else(asked)?;
+    let asked = || LabError::Asked(format!("btree-ls is not compiled with {choice:?}"));
+    let variant = LS_VARIANTS.iter().find(|&variant| of(variant) == choice).ok_or_else(asked)?;
     let target = design(variant.form.spec.name, None)?;
     let (models, stats) = models_of_form(&target, &variant.form, recipes, profile, threads)?;
     Ok(TuningResult { models, stats })

@@ -3,7 +3,7 @@
 //! | module | experiment |
 //! | --- | --- |
 //! | [`buffered_upserts`] | media writes of an upsert, by the size of CCL-BTree's buffers |
-//! | [`log_tuning`] | btree-ls-r by its logs, their garbage and the length of chains |
+//! | [`log_tuning`] | btree-ls by its logs, log GC and the pointers of its mapping table |
 //! | [`inner_shift`] | lines that the shift of entries flushes in an inner node |
 //! | [`operation_costs`] | Table 3 of the wB+-Tree study: words, lines and fences of an operation |
 //! | [`filled_leaves`] | inserts into leaves that are all equally full |

@@ -14,7 +14,7 @@ const PAIRS: u64 = 3000;
 const STEPS: u64 = 2000;
 
 /// The designs that have no bulk load.
-const WITHOUT: [&str; 4] = ["fast-fair", "fast-fair-r", "btree-native", "cell-tree"];
+const WITHOUT: [&str; 5] = ["fast-fair", "fast-fair-r", "btree-native", "btree-ls", "cell-tree"];
 
 /// Both kinds of key, in every space; and loads that are refused.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {

@@ -110,8 +110,8 @@ fn filled(subject: &Subject<u64>, keys: u64) -> Box<Index<u64>> {
     index
 }
 
-/// Updates that fence more often than their budget says, without a block more or less; with a
-/// maintainer, which does the deferred work before each of them, or without.
+/// Updates that fence more often than their budget says, without a block or a leaf more or less;
+/// with a maintainer, which does the deferred work before each of them, or without.
 fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
     const KEYS: u64 = 400;
     const UPDATES: u64 = 10_000;
@@ -119,6 +119,7 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
     let maintainer =
         is_kept.then(|| index.maintainer().expect("a design that defers work has maintainers"));
     let (mut rng, mut beyond) = (rng(84), 0);
+    let mut leaves = check_settled(&*index).leaves;
     for value in 0..UPDATES {
         if maintainer.is_some() {
             tend_all(&*index);
@@ -132,7 +133,10 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
         assert!(index.update(rng.random_range(0..KEYS), value).unwrap().is_some());
         let fences = Bounded::of(index.pool().medium()).take().fences;
         let is_same = index.pool().usage().blocks == blocks;
-        beyond += u64::from(is_same && fences > u64::from(subject.spec.budget.update.fences));
+        if is_same && fences > u64::from(subject.spec.budget.update.fences) {
+            let now = index.check().unwrap().leaves;
+            beyond += u64::from(core::mem::replace(&mut leaves, now) == now);
+        }
     }
     check_settled(&*index);
     beyond
