@@ -58,14 +58,14 @@ pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimRe
 fn likeness(structure: &str, operation: &str) -> (Status, &'static str) {
     let is_split = operation.contains("split");
     let reason = match structure {
-        name if is_split && name.ends_with("-shadow") => {
-            "each level is split by itself, then the insert begins again"
-        }
-        name if is_split && name.ends_with("-log") => "the words of new nodes are not logged",
-        _ if is_split => "the new node is fenced before its log, and the log is ended",
         "unsorted-leaf-log" if operation == "remove" => "the last entry is removed, so none moves",
+        name if is_split && name.ends_with("-log") => "the words of new nodes are not logged",
         name if name.ends_with("-log") => "a seal in each log record, and an end of the log",
+        name if is_split && name.ends_with("-shadow") => {
+            "the copies are fenced before the log, the words that lead to them written back"
+        }
         name if name.ends_with("-shadow") => "in a tree of one leaf",
+        _ if is_split => "the new node is fenced before its log, and the log is ended",
         _ => return (Status::AsDescribed, ""),
     };
     (Status::Substituted, reason)

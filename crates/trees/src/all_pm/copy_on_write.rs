@@ -14,11 +14,10 @@
 
 use super::descend::{DescentTarget, Interrupted, NodeGuard, NodeRef, Path};
 use super::leaf_update::{LeafUpdate, LoggedInPlace};
-use super::split::Half;
 use super::{AllPm, AllPmSpec, Undo, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::node::{Changes, Image, Layout, Linked, Ordered, SlotPos, View, Wordwise};
+use crate::node::{Changes, Layout, Linked, Ordered, SlotPos, View, Wordwise};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::time::Duration;
@@ -86,13 +85,12 @@ where
         Ok(entries.len())
     }
 
-    fn split<'a, M: Medium, K: Key>(
-        tree: &'a AllPm<M, K, S>,
-        path: &Path<'a, M>,
+    fn insert_and_split<M: Medium, K: Key>(
+        tree: &AllPm<M, K, S>,
         key: K::Ref<'_>,
-        guard: &Guard,
-    ) -> Result<(), Interrupted> {
-        tree.split_by_copy(path, key, guard)
+        value: u64,
+    ) -> Result<bool, TreeError> {
+        tree.insert_and_split_by_copy(key, value)
     }
 
     /// Each change retires a leaf, whose block is free only after all readers have unpinned. So a
@@ -227,7 +225,7 @@ where
     ///                                   W log ended, F |   -> durable
     /// budget: 1 line, 2 fences        budget: 4 lines, 4 fences
     /// ```
-    fn swap(&self, changes: &Changes<'_>) {
+    pub(super) fn swap(&self, changes: &Changes<'_>) {
         let medium = self.medium();
         let published = medium.fence();
         if let [(word, value)] = changes[..] {
@@ -236,117 +234,5 @@ where
         } else {
             self.pool.redo_log().commit(changes, published).finish();
         }
-    }
-
-    /// Splits a full node whose parent has space. Both halves are new nodes; so is the parent,
-    /// unless it is the root block. One word points to the parent. It is swung together with the
-    /// link to the left half, if the halves are leaves.
-    ///
-    /// ```text
-    /// N both halves, separator, parent or new root |    crash before C: nothing points to them
-    /// C log: the pointer to the parent, the link to the left half |    or the one word alone
-    /// W both, F |
-    /// W log ended, F |              -> durable    4 fences, or 2
-    /// ```
-    fn split_by_copy<'a>(
-        &'a self,
-        path: &Path<'a, M>,
-        key: K::Ref<'_>,
-        guard: &Guard,
-    ) -> Result<(), Interrupted> {
-        let level = path.node.level;
-        let above = self.above(path, key)?;
-        let left = if level == 0 { self.left_of(path)? } else { None };
-        let _above = above.as_ref().map(|above| above.parent.upgrade()).transpose()?;
-        let parent = path.parent.upgrade()?;
-        let node = path.node.upgrade()?;
-        let _left = left.map(|left| left.upgrade()).transpose()?;
-        let mut image = self.structure().image(path.node.view, level)?;
-        let mut new_blocks = NewBlocks { blocks: Vec::new() };
-        let half = self.structure().halve(&mut image)?;
-        let prepared =
-            self.write_copies(path, above.as_ref(), left, &image, &half, &mut new_blocks);
-        let changes = prepared.inspect_err(|_| {
-            self.structure().abandon(&half);
-            new_blocks.blocks.iter().for_each(|&at| self.pool.release(at, Self::NODE_BYTES));
-        })?;
-        self.swap(&changes);
-        node.obsolete();
-        let _ = self.pool.try_retire(path.node.at, Self::NODE_BYTES, guard);
-        if above.is_some() {
-            parent.obsolete();
-            let _ = self.pool.try_retire(path.parent.at, Self::NODE_BYTES, guard);
-        }
-        Ok(())
-    }
-
-    /// Returns the parent of `path` as the node of its own path; `None` if the parent is the root
-    /// block.
-    fn above<'a>(
-        &'a self,
-        path: &Path<'a, M>,
-        key: K::Ref<'_>,
-    ) -> Result<Option<Path<'a, M>>, Interrupted> {
-        if path.is_root {
-            return Ok(None);
-        }
-        let level = path.node.level + 1;
-        let mut reached = |path: &Path<'a, M>| Ok(path.node.level == level);
-        let (above, _) = self.structure().descend(DescentTarget::At(key), &mut reached)?;
-        if above.node.at == path.parent.at { Ok(Some(above)) } else { Err(Interrupted::Restart) }
-    }
-
-    /// Writes the left half and the new parent or root. Returns the words to swing and their new
-    /// values.
-    fn write_copies<'a>(
-        &self,
-        path: &Path<'a, M>,
-        above: Option<&Path<'a, M>>,
-        left: Option<NodeRef<'a, M>>,
-        image: &Image,
-        half: &Half,
-        new_blocks: &mut NewBlocks,
-    ) -> Result<Changes<'a>, Interrupted> {
-        let level = path.node.level;
-        let lower = new_blocks.reserve(self)?;
-        let entries: Vec<_> = image.slots.iter().map(|slot| slot.entry).collect();
-        self.structure().write_new(lower, level, image.link, &entries)?;
-        let entry = Entry::plain(half.separator, half.at.offset());
-        let Some(above) = above else {
-            let root = self.structure().new_root(lower, level + 1, entry)?;
-            new_blocks.blocks.push(root);
-            return Ok(vec![(root_cell(path.parent.view), root_word(root, level + 1))]);
-        };
-        let mut parent = self.structure().image(path.parent.view, level + 1)?;
-        self.structure().check_between(path.parent.view, &parent, path.rank, entry.key)?;
-        match path.rank.checked_sub(1) {
-            None => parent.link = lower.offset(),
-            Some(last) => parent.slots[last].entry.value = lower.offset(),
-        }
-        parent.insert(path.rank, entry);
-        let copy = new_blocks.reserve(self)?;
-        let entries: Vec<_> = parent.slots.iter().map(|slot| slot.entry).collect();
-        self.structure().write_new(copy, level + 1, parent.link, &entries)?;
-        let mut changes = vec![Self::pointer(above, copy)?];
-        if let Some(left) = left {
-            changes.push(Self::link_to(path, left, lower)?);
-        }
-        Ok(changes)
-    }
-}
-
-/// Blocks reserved for new nodes that nothing points to yet.
-pub(super) struct NewBlocks {
-    pub(super) blocks: Vec<PmPtr>,
-}
-
-impl NewBlocks {
-    pub(super) fn reserve<M: Medium, K: Key, S: AllPmSpec>(
-        &mut self,
-        tree: &AllPm<M, K, S>,
-    ) -> Result<PmPtr, PoolError> {
-        let at = tree.pool.reserve(AllPm::<M, K, S>::NODE_BYTES)?;
-        self.blocks.push(at);
-        Ok(at)
     }
 }

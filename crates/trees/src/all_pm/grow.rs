@@ -18,7 +18,7 @@ use crate::index::TreeError;
 use crate::key::{self, Entry, Key, PmPtr};
 use crate::node::{Changes, Image, Slot, View};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Defect, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
 use core::cmp::Ordering;
 
 /// A node that the transaction changes in place.
@@ -31,12 +31,25 @@ struct Changed<'a, M> {
 }
 
 /// The blocks that an insert has reserved, to be freed if it fails. Nothing points to them.
-struct Reserved {
-    nodes: Vec<PmPtr>,
+pub(super) struct Reserved {
+    pub(super) nodes: Vec<PmPtr>,
     /// The new pair, whose key may own a record.
-    pair: Entry,
+    pub(super) pair: Entry,
     /// The copy of a leaf's separator, which may own a record.
     separator: Option<u64>,
+}
+
+/// The upper half of a node that splits, and what its split needs elsewhere.
+pub(super) struct Upper {
+    /// The block of the new node, which is still to be written.
+    pub(super) at: PmPtr,
+    /// The content of the new node.
+    pub(super) link: u64,
+    pub(super) entries: Vec<Entry>,
+    /// The slot of the inserted entry, if it is in the lower half.
+    late: Option<Slot>,
+    /// The entry for the node above.
+    pub(super) up: Entry,
 }
 
 impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
@@ -53,17 +66,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         value: u64,
         guard: &Guard,
     ) -> Result<bool, Interrupted> {
-        let mut full: Vec<Path<'_, M>> = Vec::new();
-        let (leaf, _) = self.descend(DescentTarget::At(key), &mut |path| {
-            let level = path.node.level;
-            if self.count(path.node.view, level) < self.shape(level).capacity {
-                full.clear();
-            } else {
-                full.push(*path);
-            }
-            Ok(false)
-        })?;
-        let Some(top) = full.first() else { return Ok(false) };
+        let full = self.full_path(key)?;
+        let (Some(top), Some(leaf)) = (full.first(), full.last()) else { return Ok(false) };
         if full.len() > self.split_levels_max() {
             // A log holds no more levels. The split of the topmost node shortens the path.
             self.split_full(top, key, guard)?;
@@ -74,20 +78,58 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             latches.push(path.node.upgrade()?);
         }
         let image = self.image(leaf.node.view, 0)?;
-        let mut rank = 0;
-        for slot in &image.slots {
-            match K::order_entry(self.pool_ref(), slot.entry, key)? {
-                Ordering::Less => rank += 1,
-                Ordering::Equal => return Ok(false),
-                Ordering::Greater => break,
-            }
-        }
-        let pair = Entry::plain(K::store_entry_key(self.pool_ref(), key, value)?, value);
-        let mut reserved = Reserved { nodes: Vec::new(), pair, separator: None };
+        let Some(rank) = self.rank_of_absent(&image, key)? else { return Ok(false) };
+        let mut reserved = self.reserve_pair(key, value)?;
         self.insert_latched(&full, image, rank, &mut reserved)
             .inspect_err(|_| self.free_reserved(&reserved))?;
         drop(latches);
         Ok(true)
+    }
+
+    /// Returns the nodes that an insert of `key` splits, from the top down: the leaf, if it is
+    /// full, and the full nodes above it, up to the first that is not.
+    pub(super) fn full_path<'a>(
+        &'a self,
+        key: K::Ref<'_>,
+    ) -> Result<Vec<Path<'a, M>>, Interrupted> {
+        let mut full = Vec::new();
+        let _ = self.descend(DescentTarget::At(key), &mut |path| {
+            let level = path.node.level;
+            if self.count(path.node.view, level) < self.shape(level).capacity {
+                full.clear();
+            } else {
+                full.push(*path);
+            }
+            Ok(false)
+        })?;
+        Ok(full)
+    }
+
+    /// Returns the rank that `key` would have in a leaf with the content `image`; `None` if the
+    /// leaf has the key.
+    pub(super) fn rank_of_absent(
+        &self,
+        image: &Image,
+        key: K::Ref<'_>,
+    ) -> Result<Option<usize>, Corrupt> {
+        for (rank, slot) in image.slots.iter().enumerate() {
+            match K::order_entry(self.pool_ref(), slot.entry, key)? {
+                Ordering::Less => {}
+                Ordering::Equal => return Ok(None),
+                Ordering::Greater => return Ok(Some(rank)),
+            }
+        }
+        Ok(Some(image.slots.len()))
+    }
+
+    /// Stores the record of a new pair's key, if it needs one.
+    pub(super) fn reserve_pair(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+    ) -> Result<Reserved, Interrupted> {
+        let pair = Entry::plain(K::store_entry_key(self.pool_ref(), key, value)?, value);
+        Ok(Reserved { nodes: Vec::new(), pair, separator: None })
     }
 
     /// Inserts the pair at `rank` of the leaf with the content `leaf`. `full` are the nodes that
@@ -121,9 +163,10 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
                 image = self.image(view, path.node.level)?;
                 self.check_between(view, &image, rank, entry.key)?;
             }
-            let (late, up) = self.divide(&mut image, rank, entry, reserved)?;
-            changed.push(Changed { view, image: image.clone(), late });
-            (rank, entry) = (path.rank, up);
+            let upper = self.divide(&mut image, rank, entry, reserved)?;
+            self.write_new(upper.at, image.level, upper.link, &upper.entries)?;
+            changed.push(Changed { view, image: image.clone(), late: upper.late });
+            (rank, entry) = (path.rank, upper.up);
         }
         let top = &full[0];
         let (above, level) = (top.parent.view, top.node.level + 1);
@@ -182,15 +225,14 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         }
     }
 
-    /// Moves the upper half of `image`, with `entry` at `rank`, to a new node. Returns the slot of
-    /// `entry` if it is in the lower half, and the entry for the node above.
-    fn divide(
+    /// Inserts `entry` at `rank` of `image` and takes the upper half away, for a new node.
+    pub(super) fn divide(
         &self,
         image: &mut Image,
         rank: usize,
         entry: Entry,
         reserved: &mut Reserved,
-    ) -> Result<(Option<Slot>, Entry), Interrupted> {
+    ) -> Result<Upper, Interrupted> {
         let lower = image.slots.len().div_ceil(2);
         let stays = rank < lower;
         let upper = image.slots.split_off(lower - usize::from(stays));
@@ -203,22 +245,19 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         };
         let at = self.reserve_node()?;
         reserved.nodes.push(at);
-        let separator = if image.level > 0 {
-            let middle = upper[0];
-            self.write_new(at, image.level, middle.value, &upper[1..])?;
-            middle.key
+        let (link, separator) = if image.level > 0 {
+            let middle = upper.remove(0);
+            (middle.value, middle.key)
         } else {
-            self.write_new(at, 0, image.link, &upper)?;
-            image.link = at.offset();
             let separator = self.copy_separator(upper[0])?;
             reserved.separator = Some(separator);
-            separator
+            (core::mem::replace(&mut image.link, at.offset()), separator)
         };
-        Ok((late, Entry::plain(separator, at.offset())))
+        Ok(Upper { at, link, entries: upper, late, up: Entry::plain(separator, at.offset()) })
     }
 
     /// Frees the blocks of an insert that failed.
-    fn free_reserved(&self, reserved: &Reserved) {
+    pub(super) fn free_reserved(&self, reserved: &Reserved) {
         for &at in &reserved.nodes {
             self.pool_ref().release(at, self.node_bytes());
         }

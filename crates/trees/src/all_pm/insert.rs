@@ -34,7 +34,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let put = put.and_then(|put| match put {
                 Put::Done(former) => Ok(Some(former)),
                 Put::Full if S::INSERTS_WITH_SPLITS => {
-                    let inserted = self.structure().insert_and_split(key, value)?;
+                    let inserted = S::LeafUpdate::insert_and_split(self, key, value)?;
                     Ok(inserted.then_some(None))
                 }
                 Put::Full => self.structure().ensure_space(key).map(|()| None),

@@ -56,6 +56,19 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
         guard: &Guard,
     ) -> Result<usize, Interrupted>;
 
+    /// Inserts a pair into a full leaf, and splits the leaf and every full node above, if
+    /// [`AllPmSpec::INSERTS_WITH_SPLITS`]. Returns `false` if the caller must try its insert again.
+    ///
+    /// # Errors
+    /// The pool is full, or the tree is damaged.
+    fn insert_and_split<M: Medium, K: Key>(
+        tree: &AllPm<M, K, S>,
+        key: K::Ref<'_>,
+        value: u64,
+    ) -> Result<bool, TreeError> {
+        tree.structure().insert_and_split(key, value)
+    }
+
     /// Splits the node of `path`, which is full and whose parent has space. `key` leads to that
     /// node.
     ///

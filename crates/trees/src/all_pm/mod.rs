@@ -33,6 +33,7 @@
 
 mod bulk;
 mod copy_on_write;
+mod copy_split;
 mod descend;
 mod grouped;
 mod grow;

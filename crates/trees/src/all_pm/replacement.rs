@@ -11,14 +11,13 @@
 //! 4. A full parent is split first. So the parent of a replaced leaf has room for one more, also
 //!    in recovery.
 
-use super::copy_on_write::NewBlocks;
 use super::descend::{Interrupted, NodeGuard, NodeRef, Path, Siblings};
 use super::leaf_update::{FailureAtomic, LeafUpdate};
 use super::{AllPm, AllPmSpec, root_cell, root_word};
 use crate::key::{Entry, Key};
 use crate::node::{Atomic, Changes, Image, InPlace, Layout, LowKeyed, Slot, SlotPos};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, PoolError};
 
 /// New leaves take the place of old ones; inner nodes change in place.
 #[derive(Debug)]
@@ -83,8 +82,24 @@ impl<S: AllPmSpec<Leaf: Atomic + LowKeyed, Inner: InPlace>> LeafUpdate<S> for Re
     }
 }
 
+/// Blocks reserved for new nodes that nothing points to yet.
+struct NewBlocks {
+    blocks: Vec<PmPtr>,
+}
+
+impl NewBlocks {
+    fn reserve<M: Medium, K: Key, S: AllPmSpec>(
+        &mut self,
+        tree: &AllPm<M, K, S>,
+    ) -> Result<PmPtr, PoolError> {
+        let at = tree.pool.reserve(AllPm::<M, K, S>::NODE_BYTES)?;
+        self.blocks.push(at);
+        Ok(at)
+    }
+}
+
 /// Returns the entries of slots.
-fn entries_of(slots: &[Slot]) -> Vec<Entry> {
+pub(super) fn entries_of(slots: &[Slot]) -> Vec<Entry> {
     slots.iter().map(|slot| slot.entry).collect()
 }
 

@@ -11,9 +11,9 @@ use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 use core::cmp::Ordering;
 
 /// The right half of a node that splits. Nothing points to it yet.
-pub(super) struct Half {
-    pub(super) separator: u64,
-    pub(super) at: PmPtr,
+struct Half {
+    separator: u64,
+    at: PmPtr,
     /// `true` if the separator is a copy made for this split, to be freed if the split fails.
     is_copied: bool,
 }
@@ -85,7 +85,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
 
     /// Moves the upper half of `image` to a new node. The middle separator of an inner node moves
     /// up; a leaf's separator is a copy of the right half's first key.
-    pub(super) fn halve(&self, image: &mut Image) -> Result<Half, Interrupted> {
+    fn halve(&self, image: &mut Image) -> Result<Half, Interrupted> {
         let right = image.slots.split_off(image.slots.len() / 2);
         let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
         let at = self.reserve_node()?;
@@ -146,7 +146,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     }
 
     /// Frees the blocks of a split that failed. Nothing points to them.
-    pub(super) fn abandon(&self, half: &Half) {
+    fn abandon(&self, half: &Half) {
         self.pool_ref().release(half.at, self.node_bytes());
         if half.is_copied
             && let Ok(Some((block, bytes))) = K::block(self.pool_ref(), half.separator)

@@ -3,8 +3,8 @@
 
 use crate::designs::{
     BTree, BTreeLinear, BTreeLog, BTreeShadow, BTreeWal, IsleTreeAll, PersistentUnsorted,
-    UnsortedBitmapLog, UnsortedLeaf, UnsortedLeafLog, WbTree, WbTreeBitmapLeaf, WbTreeR,
-    WbTreeSlotOnly,
+    UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
+    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
 };
 use crate::index::{Design, PmIndex};
 use bristlecone_pmem::medium::{Count, Counts};
@@ -159,6 +159,7 @@ fn an_insert_and_its_split_are_one_transaction() {
     joined_split_budget::<WbTree<512>>(64, 28, 2);
     joined_split_budget::<WbTreeBitmapLeaf<512>>(32, 30, 2);
     joined_split_budget::<WbTreeSlotOnly<128>>(16, 7, 1);
+    joined_split_budget::<WbTreeSlotOnly<64>>(16, 3, 1);
 }
 
 /// Asserts the cost of an insert that splits a leaf of 256 B under an undo-redo log. The pair goes
@@ -186,6 +187,30 @@ fn a_logged_insert_and_its_split_are_one_transaction() {
     logged_split_budget::<BTreeLog<256>>(14, 3);
     logged_split_budget::<UnsortedLeafLog<256>>(14, 3);
     logged_split_budget::<UnsortedBitmapLog<256>>(2, 1);
+}
+
+/// Covers shadowing. The halves of a leaf of 256 B, with the new pair, have three lines each, the
+/// new root or the copy of the parent has one. One word leads to them if the leaf is the first;
+/// else two, through a log.
+fn copied_split_budget<D: Design>() {
+    let name = D::SPEC.name;
+    assert_eq!(split_costs::<D>(false), [(7 + 1, 2), (7 + 4, 4)], "{name}");
+    assert_eq!(split_costs::<D>(true), [(7 + 1, 2), (7 + 1, 2)], "{name}");
+    let tree = create::<D>();
+    for i in 0..3000u64 {
+        let counts = counted::<D>(&tree, |tree| {
+            assert_eq!(tree.insert((i * 7919) % 3001, 1).unwrap(), None);
+        });
+        assert!([2, 4].contains(&counts.fences), "{name} {i}: {counts:?}");
+    }
+    assert!(tree.check().unwrap().height > 2);
+}
+
+#[test]
+fn a_copied_insert_and_its_splits_are_one_swap() {
+    copied_split_budget::<BTreeShadow<256>>();
+    copied_split_budget::<UnsortedLeafShadow<256>>();
+    copied_split_budget::<UnsortedBitmapShadow<256>>();
 }
 
 /// A split through a write-ahead log is 4 fences, the insert after it comes on top.

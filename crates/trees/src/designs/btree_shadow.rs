@@ -33,4 +33,5 @@ impl<const NODE: usize> AllPmSpec for BTreeShadow<NODE> {
     type Inner = Sorted<NODE>;
     type LeafUpdate = CopyOnWrite;
     type Protocol = Undo;
+    const INSERTS_WITH_SPLITS: bool = true;
 }
