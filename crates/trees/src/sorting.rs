@@ -4,30 +4,37 @@
 //! gets its closure from a tree's code is therefore compiled once for every tree and node size. The
 //! functions here are compiled once for each type of pair.
 
+use bristlecone_pmem::sys::{self, RANKED_MAX};
+
 /// Sorts `pairs` by their first element. Not stable.
 pub(crate) fn sort_pairs<A: Ord, B>(pairs: &mut [(A, B)]) {
     pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0));
 }
 
-/// The longest input that is sorted by counting ranks. That compares all pairs of keys, at most
-/// 496, but takes no branch that the processor could mispredict.
-const RANKED_MAX: usize = 32;
+/// Returns the rank of each of `keys` in ascending order. `None` if two are equal, or if there is
+/// no way that is faster than sorting.
+#[inline]
+pub(crate) fn ranks(keys: &[u64]) -> Option<[u64; RANKED_MAX]> {
+    let mut padded = [0; RANKED_MAX];
+    padded.get_mut(..keys.len())?.copy_from_slice(keys);
+    let ranks = sys::ranks(&padded, keys.len())?;
+    // Each of two equal keys has the rank of the first one.
+    let sum: u64 = ranks[..keys.len()].iter().sum();
+    let distinct = keys.len() * keys.len().saturating_sub(1) / 2;
+    (sum == distinct as u64).then_some(ranks)
+}
 
 /// Returns `items` with their `keys`, in the order of the keys. Not stable. `keys` and `items` have
 /// the same length.
 pub(crate) fn sorted_by_keys<T: Copy>(keys: &[u64], items: &[T]) -> Vec<(u64, T)> {
-    let keyed = keys.iter().copied().zip(items.iter().copied());
-    if keys.len() > RANKED_MAX {
-        let mut keyed: Vec<_> = keyed.collect();
+    let Some(ranks) = ranks(keys) else {
+        let mut keyed: Vec<_> = keys.iter().copied().zip(items.iter().copied()).collect();
         sort_pairs(&mut keyed);
         return keyed;
-    }
+    };
     let mut index_of_rank = [0; RANKED_MAX];
-    for (index, &key) in keys.iter().enumerate() {
-        let (before, behind) = (&keys[..index], &keys[index + 1..]);
-        let rank = before.iter().filter(|&&other| other <= key).count()
-            + behind.iter().filter(|&&other| other < key).count();
-        index_of_rank[rank] = index;
+    for (index, &rank) in ranks[..keys.len()].iter().enumerate() {
+        index_of_rank[rank as usize] = index;
     }
     index_of_rank[..keys.len()].iter().map(|&index| (keys[index], items[index])).collect()
 }

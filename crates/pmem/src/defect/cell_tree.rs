@@ -38,12 +38,26 @@ defects! {
         "an open takes moved entries for entries of the left leaf",
         "hidden entries",
     ),
-    /// The unlink of a leaf leaves the hidden entries of its left neighbour.
+    /// A split leaves the moved entries of keys with records where they are.
+    HiddenRecords = own(
+        "cell-tree",
+        "hidden-records",
+        "a hidden entry outlives its record, whose block a lower key gets: an open takes it for one",
+        "hidden entries",
+    ),
+    /// A merge leaves the hidden entries of the left leaf.
     HiddenKept = own(
         "cell-tree",
         "hidden-kept",
         "hidden entries lie in the range that a leaf takes over: removed pairs are back",
         "hidden entries",
+    ),
+    /// A merge does not fence the moved entries before the link.
+    MergeWithLink = own(
+        "cell-tree",
+        "merge-with-link",
+        "the link past a merged leaf may persist before its entries in the left leaf",
+        "merges",
     ),
     /// A split does not flush the cells that the last use of the block has left.
     CellsKept = own(
@@ -52,11 +66,11 @@ defects! {
         "cells of the last use of a block, whose sums fit, are back in the new leaf",
         "cells that commit themselves",
     ),
-    /// Recovery does not set the overflow bits that a crash has lost.
-    OverflowLost = own(
+    /// An open does not look for keys in far cells.
+    FarForgotten = own(
         "cell-tree",
-        "overflow-lost",
-        "an entry may persist without the overflow bit that leads lookups to it",
-        "overflow bits",
+        "far-forgotten",
+        "after an open, lookups pass over the far cells, in which acknowledged keys may lie",
+        "far cells",
     ),
 }

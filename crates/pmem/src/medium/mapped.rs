@@ -10,7 +10,7 @@ use super::ahead::{Extensible, GrowingFile};
 use super::backing::Backing;
 use super::page::populate;
 use super::space::fill_holes;
-use super::{Domain, Fenced, Medium, MediumError, machine, prefetch};
+use super::{Domain, Fenced, Medium, MediumError, for_each_line, machine, prefetch};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
@@ -309,10 +309,7 @@ unsafe impl Medium for Mapped {
     #[inline(always)]
     fn flush(&self, words: &[PmWord]) {
         if self.write_back != WriteBack::None {
-            let bytes = core::mem::size_of_val(words);
-            for line in crate::line::lines(words.as_ptr() as usize, bytes) {
-                self.write_back.line(line);
-            }
+            for_each_line(words, |line| self.write_back.line(line));
         }
     }
 

@@ -46,7 +46,7 @@ pub use schedule::CallSite;
 pub use simulated::{Awaited, Simulated, Simulation, StoreRole};
 pub(crate) use space::{allocate, check_length, fill_holes};
 pub use storage::Storage;
-pub(crate) use words::{offset_of, prefetch, words_at};
+pub(crate) use words::{for_each_line, offset_of, prefetch, words_at};
 
 use crate::defect::Defect;
 use crate::numa::Placement;

@@ -36,8 +36,17 @@ pub(crate) fn words_at<M: Medium>(
 /// Prefetches the lines of `words`, which are in memory.
 #[inline(always)]
 pub(crate) fn prefetch(words: &[PmWord]) {
-    for line in crate::line::lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
-        crate::sys::prefetch(line);
+    for_each_line(words, crate::sys::prefetch);
+}
+
+/// Calls `act` with the address of each line of `words`, which are in memory. For a slice of one
+/// word, which lies in one line, this compiles to no loop.
+#[inline(always)]
+pub(crate) fn for_each_line(words: &[PmWord], act: impl FnMut(usize)) {
+    let address = words.as_ptr() as usize;
+    match words {
+        [_] => core::iter::once(crate::line::line_of(address)).for_each(act),
+        _ => crate::line::lines(address, core::mem::size_of_val(words)).for_each(act),
     }
 }
 

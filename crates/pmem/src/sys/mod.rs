@@ -121,6 +121,23 @@ pub fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
     return match_word(words[0], byte) | match_word(words[1], byte) << 8;
 }
 
+/// The most numbers that [`ranks`] compares.
+pub const RANKED_MAX: usize = 48;
+
+/// Returns for each of the first `count` of `numbers` how many of these are less, or `None` where
+/// the processor has no fast way. On x86-64 the fast way is AVX2, detected at run time. The ranks
+/// behind are of no use.
+#[inline]
+pub fn ranks(numbers: &[u64; RANKED_MAX], count: usize) -> Option<[u64; RANKED_MAX]> {
+    #[cfg(target_arch = "x86_64")]
+    return arch::ranks(numbers, count);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (numbers, count);
+        None
+    }
+}
+
 /// Returns a bit for each of `words` that is greater than `than`, or `None` where the processor has
 /// no fast way. On x86-64 the fast way is AVX2, detected at run time. The function reads every
 /// word, each atomically.

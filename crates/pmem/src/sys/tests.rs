@@ -1,4 +1,4 @@
-use super::{WriteBack, arch, greater, match_bytes, match_word, portable};
+use super::{RANKED_MAX, WriteBack, arch, greater, match_bytes, match_word, portable, ranks};
 use core::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 
@@ -85,6 +85,21 @@ fn greater_words_are_those_that_a_comparison_of_each_finds() {
             if let Some(found) = greater(&words, than) {
                 assert_eq!(found, expected, "{values:x?} > {than:x}");
             }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn ranks_are_those_that_counting_finds(
+        numbers in prop::collection::vec(prop_oneof![0..9_u64, any::<u64>()], 0..=RANKED_MAX),
+    ) {
+        let mut padded = [7; RANKED_MAX];
+        padded[..numbers.len()].copy_from_slice(&numbers);
+        let less = |number| numbers.iter().filter(|&&other| other < number).count() as u64;
+        let expected: Vec<_> = numbers.iter().map(|&number| less(number)).collect();
+        if let Some(found) = ranks(&padded, numbers.len()) {
+            prop_assert_eq!(&found[..numbers.len()], expected);
         }
     }
 }

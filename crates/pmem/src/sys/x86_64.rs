@@ -1,7 +1,7 @@
 //! x86-64: `clwb`, `clflushopt`, `clflush`, `sfence`, `mfence`, `movnti`.
 #![expect(unsafe_code, reason = "cache control and cpuid have no safe form")]
 
-use super::WriteBack;
+use super::{RANKED_MAX, WriteBack};
 use core::arch::asm;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_mfence, _mm_prefetch, _mm_sfence, _mm_stream_si64};
 use core::sync::atomic::AtomicU64;
@@ -110,6 +110,33 @@ fn match_bytes_sse2(words: [u64; 2], byte: u8) -> u16 {
     let bytes = _mm_set_epi64x(words[1].cast_signed(), words[0].cast_signed());
     let equal = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed()));
     _mm_movemask_epi8(equal).cast_unsigned() as u16
+}
+
+#[inline]
+pub(super) fn ranks(numbers: &[u64; RANKED_MAX], count: usize) -> Option<[u64; RANKED_MAX]> {
+    if !is_x86_feature_detected!("avx2") {
+        return None;
+    }
+    // SAFETY: the processor has AVX2.
+    Some(unsafe { ranks_avx2(numbers, count) })
+}
+
+/// Compares each number with all, which takes no branch that depends on them. The compiler makes
+/// vectors of the inner loop.
+#[target_feature(enable = "avx2")]
+fn ranks_avx2(numbers: &[u64; RANKED_MAX], count: usize) -> [u64; RANKED_MAX] {
+    // AVX2 compares signed numbers: see `greater`.
+    let mut signed = [0; RANKED_MAX];
+    for (signed, number) in signed.iter_mut().zip(numbers) {
+        *signed = (number ^ 1 << 63).cast_signed();
+    }
+    let mut ranks = [0; RANKED_MAX];
+    for less in signed.into_iter().take(count) {
+        for (rank, number) in ranks.iter_mut().zip(signed) {
+            *rank += u64::from(less < number);
+        }
+    }
+    ranks
 }
 
 /// Returns a bit for each of `words` that is greater than `than` as an unsigned number, or `None`

@@ -7,6 +7,9 @@ use crate::key::{Key, Value};
 use crate::leaf::Leaf;
 use bristlecone_pmem::{Corrupt, Defect, Medium};
 
+/// The words of a leaf that a batch prefetches: four lines, a whole leaf of 256 B.
+const PREFETCHED_WORDS: usize = 32;
+
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Returns the value of `key`. Takes no latch.
     #[inline]
@@ -55,7 +58,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), TreeError> {
         let _guard = self.pool.pin();
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            let routes = self.inner.seek_batch::<K>(&self.pool, keys)?;
+            let routes = self.inner.seek_batch::<K>(&self.pool, keys, |leaf, _| {
+                if let Ok(words) = self.pool.words(leaf, PREFETCHED_WORDS) {
+                    self.pool.medium().prefetch(words);
+                }
+            })?;
             if !K::EXACT {
                 for (&key, route) in keys.iter().zip(&routes) {
                     if let Some(leaf) = route.and_then(|route| self.leaf(route.leaf).ok()) {

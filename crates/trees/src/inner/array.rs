@@ -20,7 +20,7 @@
 
 use super::node::{FANOUT, InnerNode, NODE_WORDS, SEPARATOR_WORDS, SeparatorWords, load, store};
 use super::nodes::{InnerNodes, SeparatedChild, SeparatedLeaf};
-use super::{BATCH, Direction, LeafRoute, PREFETCHED_LEAF_WORDS, Restart};
+use super::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::Key;
 use crate::spec::NodeSearch;
 use bristlecone_pmem::dram::Blocks;
@@ -388,13 +388,12 @@ impl<M: Medium> InnerNodes<M> for InnerArray<M> {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        prefetch: impl Fn(PmPtr, K::Ref<'_>),
     ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
         let mut routes = [None; BATCH];
         for (route, &key) in routes.iter_mut().zip(keys) {
             let found = self.seek::<K>(pool, key, Direction::Key)?;
-            if let Ok(words) = pool.words(found.leaf, PREFETCHED_LEAF_WORDS) {
-                pool.medium().prefetch(words);
-            }
+            prefetch(found.leaf, key);
             *route = Some(found);
         }
         Ok(routes)

@@ -185,6 +185,7 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        prefetch: impl Fn(PmPtr, K::Ref<'_>),
     ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
         debug_assert!(keys.len() <= BATCH);
         let (root, version) = self.read_root();
@@ -210,16 +211,14 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
                     continue;
                 };
                 *next = self.node(*index).child(at) as usize;
-                if level > 1 && !self.node(*index).latch().validate(current) {
-                    // The node may have been reused above leaves; then the child is not the index
-                    // of a node.
+                if !self.node(*index).latch().validate(current) {
+                    // The node may have been reused at another level; then the child is of another
+                    // kind.
                     *version = None;
                 } else if level > 1 {
                     self.node(*next).prefetch();
-                } else if let Ok(words) =
-                    pool.words(PmPtr::new(*next as u64), PREFETCHED_LEAF_WORDS)
-                {
-                    pool.medium().prefetch(words);
+                } else {
+                    prefetch(PmPtr::new(*next as u64), key);
                 }
             }
         }
@@ -302,9 +301,6 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         }
     }
 }
-
-/// The words of a leaf that a batch prefetches: four lines, a whole leaf of 256 B.
-const PREFETCHED_LEAF_WORDS: usize = 32;
 
 #[cfg(test)]
 mod tests;

@@ -84,8 +84,9 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     ) -> Result<LeafRoute, Corrupt>;
     /// Returns the last leaf of the index.
     fn seek_last(&self) -> LeafRoute;
-    /// Returns the leaves that cover `keys`, at most [`BATCH`] of them, and prefetches these. A
-    /// result is `None` if its descent met a change: seek that key by itself.
+    /// Returns the leaves that cover `keys`, at most [`BATCH`] of them. Calls `prefetch` with each
+    /// as soon as it is found. A result is `None` if its descent met a change: seek that key by
+    /// itself.
     ///
     /// # Errors
     /// The record of a separator is damaged.
@@ -93,6 +94,7 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        prefetch: impl Fn(PmPtr, K::Ref<'_>),
     ) -> Result<[Option<LeafRoute>; BATCH], Corrupt>;
 
     /// Tries once to insert `slot` into the lowest node that covers `separator` and, if `replaced`

@@ -59,7 +59,7 @@ fn descents_agree_with_a_map<I: InnerNodes<Mapped>>() {
     inner.for_each_leaf(&mut |separated| listed.push((separated.prefix, separated.leaf)));
     assert_eq!(listed, model.into_iter().collect::<Vec<_>>());
     let keys: Vec<u64> = (0..16).map(|i| i * 6_000).collect();
-    let routes = inner.seek_batch::<u64>(&pool, &keys).unwrap();
+    let routes = inner.seek_batch::<u64>(&pool, &keys, |_, _| ()).unwrap();
     for (key, route) in keys.iter().zip(routes) {
         let expected = leaf_of(&inner, &pool, *key, Direction::Key);
         assert_eq!(route.unwrap().leaf.offset(), expected);

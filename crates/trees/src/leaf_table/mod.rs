@@ -24,7 +24,7 @@ use bristlecone_pmem::{Corrupt, Medium, Pool};
 
 pub(crate) use contents::Contents;
 pub(crate) use read::{get, multi_get};
-pub(crate) use scan::{KeyedEntries, RowCopy, check_range, misplaced, scan};
+pub(crate) use scan::{KeyedEntries, RowCopy, check_range, misplaced, misplaced_key, scan};
 pub(crate) use write::{EntryChange, Operation, key_word, latch_leaf};
 
 /// A borrowed key of the tree `T`.
@@ -51,7 +51,11 @@ pub(crate) trait LeafTable: 'static {
     /// Returns the value of `key` in the leaf of `row`, or `None` if the key is absent. A writer
     /// may run concurrently, so the result counts only after the caller has validated the version.
     fn find(&self, row: Self::Row<'_>, key: KeyRef<'_, Self>) -> Result<Option<u64>, Corrupt>;
-    /// Prefetches all that [`find`](Self::find) will read for each key in its row.
+    /// Prefetches what [`find`](Self::find) will read for `key` in the row at `index`, if that
+    /// follows from the index.
+    #[inline(always)]
+    fn prefetch_row(&self, _index: usize, _key: KeyRef<'_, Self>) {}
+    /// Prefetches all else that [`find`](Self::find) will read for each key in its row.
     fn prefetch<'a, 'k>(
         &'a self,
         places: impl Iterator<Item = (Self::Row<'a>, KeyRef<'k, Self>)> + Clone,

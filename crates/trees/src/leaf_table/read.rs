@@ -46,7 +46,9 @@ pub(crate) fn multi_get<T: LeafTable>(
     assert_eq!(keys.len(), values.len(), "multi_get takes one value slot for each key");
     let _guard = tree.pool().pin();
     for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
-        let routes = tree.inner().seek_batch::<T::Key>(tree.pool(), keys)?;
+        let routes = tree.inner().seek_batch::<T::Key>(tree.pool(), keys, |leaf, key| {
+            tree.prefetch_row(leaf.offset() as usize, key);
+        })?;
         // A route is a valid row index only while its inner node is current. A stale one is dropped
         // here, and its key looked up again below.
         let routes = routes.map(|route| route.filter(|route| tree.inner().is_current(route)));

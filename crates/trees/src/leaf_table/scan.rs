@@ -47,9 +47,14 @@ pub(crate) fn check_range<K: Key>(
     low: &K::Owned,
     high: Option<&K::Owned>,
 ) -> Result<(), Corrupt> {
-    let Some(entry) = misplaced::<K>(pairs, low, high) else { return Ok(()) };
+    misplaced::<K>(pairs, low, high).map_or(Ok(()), |entry| Err(misplaced_key(at, entry.key)))
+}
+
+/// Returns the error for an entry with the key word `found` that its leaf, at `at`, cannot have.
+#[cold]
+pub(crate) fn misplaced_key(at: PmPtr, found: u64) -> Corrupt {
     let what = "entry of a leaf out of range or twice";
-    Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
+    Corrupt { at: at.offset(), what, expected: 0, found }
 }
 
 /// Returns a copy of the leaf that `seek` finds, retrying until no writer interferes.

@@ -38,6 +38,7 @@ impl<K: SampleKey> CaseList<K> {
         self.first_child()?;
         self.emptied()?;
         self.separator_removed()?;
+        self.moved_removed()?;
         self.used_again()?;
         self.collapsed_used_again()?;
         self.used_at_once()?;
@@ -148,6 +149,20 @@ impl<K: SampleKey> CaseList<K> {
         let near = [middle, middle - STRIDE, last, last - 5];
         let tested = vec![remove(middle), Op::Reclaim, insert(last + STRIDE), insert(last - 5)];
         self.add("remove-separator", setup, tested, &near);
+        Ok(())
+    }
+
+    /// Adds a split, the remove of a key that it has moved, and the insert of the least key, into
+    /// another leaf. That can get the block of the removed key's record: the records of the two
+    /// have the same length.
+    fn moved_removed(&mut self) -> Result<(), TreeError> {
+        let Some((mut setup, keys)) = grown(self.design, 2, 3)? else { return Ok(()) };
+        let Some(split) = setup.pop() else { return Ok(()) };
+        let moved = (keys - 1) * STRIDE;
+        let least = 3 + moved % 3;
+        let near = [least, STRIDE, moved, moved + 1];
+        let tested = vec![split, remove(moved), Op::Reclaim, insert(least)];
+        self.add("remove-moved", setup, tested, &near);
         Ok(())
     }
 

@@ -13,10 +13,10 @@
 //!    content, or the word is [`either`](CommitWord::is_either) and the former sum does.
 
 use super::word::{CommitWord, SLOTS, SUM_MASK, tag_of};
-use crate::key::{Entry, Key};
+use crate::key::Entry;
 use crate::leaf::slots;
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmWord};
 
 const COMMIT: usize = 0;
 const ENTRIES: usize = 1;
@@ -57,25 +57,6 @@ impl<'a> Cell<'a> {
         [&self.words[ENTRIES + 2 * slot], &self.words[ENTRIES + 2 * slot + 1]]
     }
 
-    /// Returns the slot and the entry of `key`, whose tag is `tag`. A writer may run at the same
-    /// time; the caller validates.
-    #[inline(always)]
-    pub(super) fn find<K: Key, M: Medium>(
-        self,
-        pool: &Pool<M>,
-        word: CommitWord,
-        tag: u8,
-        key: K::Ref<'_>,
-    ) -> Result<Option<(usize, Entry)>, Corrupt> {
-        for slot in slots(word.matching(tag)) {
-            let entry = self.entry(pool.medium(), slot);
-            if K::order_entry(pool, entry, key)?.is_eq() {
-                return Ok(Some((slot, entry)));
-            }
-        }
-        Ok(None)
-    }
-
     /// Returns the slots that count, with their entries.
     pub(super) fn entries<M: Medium>(self, medium: &M) -> impl Iterator<Item = (usize, Entry)> {
         slots(self.commit_word(medium).valid()).map(move |slot| (slot, self.entry(medium, slot)))
@@ -114,10 +95,17 @@ impl<'a> Cell<'a> {
         Err(Corrupt { at: self.at, what, expected: word.sum(), found })
     }
 
+    /// Returns the first word. It names the line of the cell to the medium, without a loop over
+    /// lines.
+    #[inline(always)]
+    pub(super) fn line(self) -> &'a [PmWord] {
+        &self.words[..1]
+    }
+
     /// Flushes the cell.
     #[inline(always)]
     pub(super) fn flush<M: Medium>(self, medium: &M) {
-        medium.flush(self.words);
+        medium.flush(self.line());
     }
 
     /// Stores the commit word. The caller flushes, if the change needs it.
@@ -194,7 +182,7 @@ impl<'a> Cell<'a> {
         medium.store(&self.words[FORMER], word.sum());
         self.set_commit_word(medium, either);
         medium.store(self.entry_words(slot)[1], value);
-        let _ = medium.persist(self.words);
+        let _ = medium.persist(self.line());
     }
 
     /// Removes `entry` from `slot`. Durable on return.
@@ -206,13 +194,7 @@ impl<'a> Cell<'a> {
     pub(super) fn remove<M: Medium>(self, medium: &M, slot: usize, entry: Entry) {
         let word = self.commit_word(medium);
         self.set_commit_word(medium, word.without_entry(slot, self.sum(slot, entry)));
-        let _ = medium.persist(self.words);
-    }
-
-    /// Sets the overflow bit and flushes. Durable after the next fence.
-    pub(super) fn set_overflow<M: Medium>(self, medium: &M) {
-        self.set_commit_word(medium, self.commit_word(medium).with_overflow());
-        self.flush(medium);
+        let _ = medium.persist(self.line());
     }
 }
 

@@ -64,7 +64,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         for placed in &entries {
             let found = K::with_entry(&self.pool, placed.entry, |key| {
                 let hash = K::hash(key);
-                leaf.find::<K, M>(&self.pool, Self::candidates(hash), hash, key)
+                leaf.find::<K, M>(&self.pool, notes, (Self::candidates(hash), hash), key)
             })??;
             if found != Some(*placed) {
                 return Err(unfindable(leaf.at, placed.entry));
@@ -77,8 +77,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 }
 
+/// Returns the error for a leaf with `count` entries where the leaf word, or an inner node, has
+/// another number.
 #[cold]
-fn disagreement(at: PmPtr, count: usize) -> Corrupt {
+pub(super) fn disagreement(at: PmPtr, count: usize) -> Corrupt {
     let what = "inner nodes, leaf words and chain disagree";
     Corrupt { at: at.offset(), what, expected: count as u64, found: at.offset() }
 }

@@ -17,10 +17,12 @@
 use super::cell::{Cell, NewCell};
 use super::place::Candidates;
 use super::rows::{CELLS_MAX, Notes};
-use super::word::{CommitWord, tag_of};
+use super::word::{CommitWord, SLOTS, slots_with, tag_of};
 use crate::key::{Entry, Key};
+use crate::leaf::slots;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
+use core::hint::select_unpredictable;
 
 const NEXT: usize = 0;
 const LOW: usize = 1;
@@ -90,6 +92,16 @@ impl<'a> CellLeaf<'a> {
         PmPtr::new(medium.load(&self.words[NEXT]))
     }
 
+    /// Returns the right neighbour, of `bytes` bytes; `None` for the last leaf.
+    pub(super) fn right<M: Medium>(
+        self,
+        pool: &Pool<M>,
+        bytes: usize,
+    ) -> Result<Option<CellLeaf<'_>>, Corrupt> {
+        let next = self.next(pool.medium());
+        if next.is_null() { Ok(None) } else { CellLeaf::new(pool, next, bytes).map(Some) }
+    }
+
     /// Returns the separator word of the low key.
     ///
     /// # Errors
@@ -104,12 +116,17 @@ impl<'a> CellLeaf<'a> {
         Ok(low)
     }
 
-    /// Prefetches the first two candidates of a key.
+    /// Prefetches the near cells of a key.
     #[inline(always)]
     pub(super) fn prefetch<M: Medium>(self, medium: &M, candidates: Candidates) {
-        for &cell in &candidates.0[..2] {
-            medium.prefetch(self.cell(cell).words);
+        for cell in candidates.0 {
+            medium.prefetch(self.cell(cell).line());
         }
+    }
+
+    /// Prefetches the header.
+    pub(super) fn prefetch_header<M: Medium>(self, medium: &M) {
+        medium.prefetch(&self.words[..HEADER_WORDS]);
     }
 
     /// Prefetches all lines.
@@ -117,39 +134,65 @@ impl<'a> CellLeaf<'a> {
         medium.prefetch(self.words);
     }
 
-    /// Returns the place and the entry of `key`, which has this hash. A writer may run at the same
-    /// time; the caller validates.
+    /// Returns the place and the entry of `key`, which has this hash, in a leaf with these notes. A
+    /// writer may run at the same time; the caller validates.
     #[inline(always)]
     pub(super) fn find<K: Key, M: Medium>(
+        self,
+        pool: &Pool<M>,
+        notes: Notes,
+        (candidates, hash): (Candidates, u64),
+        key: K::Ref<'_>,
+    ) -> Result<Option<Placed>, Corrupt> {
+        match self.find_in::<K, M>(pool, candidates.0, hash, key)? {
+            None if notes.has_far(hash) => self.find_far::<K, M>(pool, candidates, hash, key),
+            found => Ok(found),
+        }
+    }
+
+    /// Looks for `key` in two cells, without a branch that depends on the cell.
+    #[inline(always)]
+    fn find_in<K: Key, M: Medium>(
+        self,
+        pool: &Pool<M>,
+        cells: [usize; 2],
+        hash: u64,
+        key: K::Ref<'_>,
+    ) -> Result<Option<Placed>, Corrupt> {
+        let medium = pool.medium();
+        let words = cells.map(|cell| self.cell(cell).commit_word(medium));
+        for at in slots_with(words, tag_of(hash)) {
+            let is_second = at >= SLOTS;
+            let cell = select_unpredictable(is_second, cells[1], cells[0]);
+            let slot = at - select_unpredictable(is_second, SLOTS, 0);
+            let entry = self.cell(cell).entry(medium, slot);
+            if K::order_entry(pool, entry, key)?.is_eq() {
+                return Ok(Some(Placed { cell, slot, entry }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for `key` in the far cells.
+    #[cold]
+    fn find_far<K: Key, M: Medium>(
         self,
         pool: &Pool<M>,
         candidates: Candidates,
         hash: u64,
         key: K::Ref<'_>,
     ) -> Result<Option<Placed>, Corrupt> {
-        let find_in = |cell: usize, word| {
-            let found = self.cell(cell).find::<K, M>(pool, word, tag_of(hash), key)?;
-            Ok(found.map(|(slot, entry)| Placed { cell, slot, entry }))
-        };
-        let commit_word = |cell: usize| self.cell(cell).commit_word(pool.medium());
-        let [first, second, third, fourth] = candidates.0;
-        let (first_word, second_word) = (commit_word(first), commit_word(second));
-        if let Some(found) = find_in(first, first_word)? {
-            return Ok(Some(found));
+        self.prefetch_all(pool.medium());
+        for cell in candidates.far(self.cells()) {
+            let found = self.find_in::<K, M>(pool, [cell; 2], hash, key)?;
+            if found.is_some() {
+                return Ok(found);
+            }
         }
-        if let Some(found) = find_in(second, second_word)? {
-            return Ok(Some(found));
-        }
-        if !first_word.overflows() {
-            return Ok(None);
-        }
-        match find_in(third, commit_word(third))? {
-            Some(found) => Ok(Some(found)),
-            None => find_in(fourth, commit_word(fourth)),
-        }
+        Ok(None)
     }
 
-    /// Returns the cell in which an insert adds an entry; `None` if all candidates are full. The
+    /// Returns the cell in which an insert adds an entry; `None` if all cells are full. The
     /// slots of hidden entries count as free.
     #[inline(always)]
     pub(super) fn choose<M: Medium>(
@@ -158,7 +201,7 @@ impl<'a> CellLeaf<'a> {
         notes: Notes,
         candidates: Candidates,
     ) -> Option<usize> {
-        candidates.choose(|cell| {
+        candidates.choose(self.cells(), |cell| {
             let valid = self.cell(cell).commit_word(medium).valid();
             (valid & !notes.hidden_in(cell)).count_ones() as usize
         })
@@ -172,12 +215,12 @@ impl<'a> CellLeaf<'a> {
         notes: Notes,
     ) -> impl Iterator<Item = Placed> {
         let in_cell = move |cell| {
-            let placed = move |(slot, entry)| Placed { cell, slot, entry };
-            self.cell(cell).entries(medium).map(placed)
+            let valid = self.cell(cell).commit_word(medium).valid() & !notes.hidden_in(cell);
+            let placed =
+                move |slot| Placed { cell, slot, entry: self.cell(cell).entry(medium, slot) };
+            slots(valid).map(placed)
         };
-        (0..self.cells())
-            .flat_map(in_cell)
-            .filter(move |placed| !notes.hides(placed.cell, placed.slot))
+        (0..self.cells()).flat_map(in_cell)
     }
 
     /// Sets the right neighbour. Durable after the next fence.

@@ -2,12 +2,14 @@
 //! of its leaf.
 
 use super::CellTreeIndex;
-use super::leaf::CellLeaf;
+use super::leaf::{CellLeaf, Placed};
+use super::place::ENTRIES_MAX;
 use super::rows::{LeafWords, Notes};
+use super::word::SLOTS;
 use crate::inner::Inner;
-use crate::key::Key;
+use crate::key::{Entry, Key};
 use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, check_range};
-use crate::sorting::sort_pairs;
+use crate::sorting::{sort_pairs, sorted_by_keys};
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
@@ -36,30 +38,35 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
         let (leaf, hash) = (self.leaf(row)?, K::hash(key));
         let candidates = Self::candidates(hash);
         leaf.prefetch(self.pool.medium(), candidates);
-        let found = leaf.find::<K, M>(&self.pool, candidates, hash, key)?;
+        let notes = row.notes::<M>();
+        let found = leaf.find::<K, M>(&self.pool, notes, (candidates, hash), key)?;
         Ok(found.map(|found| found.entry.value))
     }
-    fn prefetch<'a, 'k>(
-        &'a self,
-        places: impl Iterator<Item = (LeafWords<'a>, K::Ref<'k>)> + Clone,
-    ) {
-        for (row, key) in places {
-            self.prefetch_cells(row, key);
-        }
+    #[inline(always)]
+    fn prefetch_row(&self, index: usize, key: K::Ref<'_>) {
+        let row = self.rows.row(PmPtr::new(index as u64), BYTES);
+        row.prefetch();
+        self.prefetch_cells(row, key);
     }
+    /// Does nothing: a key's cells follow from the offset of its leaf.
+    fn prefetch<'a, 'k>(&'a self, _: impl Iterator<Item = (LeafWords<'a>, K::Ref<'k>)> + Clone) {}
+    /// Prefetches the right neighbour, too: a scan copies it next.
     fn copy(&self, row: LeafWords<'_>) -> Result<RowCopy<K>, Corrupt> {
         let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
         leaf.prefetch_all(medium);
+        if let Some(next) = leaf.right::<M>(&self.pool, BYTES)? {
+            next.prefetch_all(medium);
+        }
+        let pairs = sorted_entries::<K, M>(&self.pool, leaf, row.notes::<M>())?;
         let low = K::read(&self.pool, leaf.low(medium)?)?;
         let high = high_of::<K, M>(&self.pool, leaf, BYTES)?.map(|(_, high)| high);
-        let pairs = sorted_entries::<K, M>(&self.pool, leaf, row.notes::<M>())?;
         check_range::<K>(leaf.at, &pairs, &low, high.as_ref())?;
         Ok(RowCopy { at: leaf.at, pairs, low, high })
     }
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
-    /// Prefetches the first two candidates of `key` in the leaf of `row`.
+    /// Prefetches the near cells of `key` in the leaf of `row`.
     #[inline(always)]
     pub(super) fn prefetch_cells(&self, row: LeafWords<'_>, key: K::Ref<'_>) {
         if let Ok(leaf) = self.leaf(row) {
@@ -75,12 +82,35 @@ pub(super) fn sorted_entries<K: Key, M: Medium>(
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
-    let mut pairs = Vec::new();
-    for placed in leaf.entries(pool.medium(), notes) {
-        pairs.push((K::read_entry(pool, placed.entry)?, placed.entry));
+    if K::EXACT && K::PREFIX_IN_ENTRY {
+        return sorted_by_prefix::<K, M>(pool, leaf, notes);
     }
+    let mut pairs = Vec::with_capacity(SLOTS * leaf.cells());
+    leaf.entries(pool.medium(), notes).try_for_each(|Placed { entry, .. }| {
+        pairs.push((K::read_entry(pool, entry)?, entry));
+        Ok(())
+    })?;
     sort_pairs(&mut pairs);
     Ok(pairs)
+}
+
+/// As [`sorted_entries`], for keys that are their prefixes.
+fn sorted_by_prefix<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    notes: Notes,
+) -> Result<KeyedEntries<K>, Corrupt> {
+    let (mut prefixes, mut entries) = ([0; ENTRIES_MAX], [Entry::default(); ENTRIES_MAX]);
+    let mut count = 0;
+    // A leaf has at most as many. `try_for_each` compiles to two plain loops.
+    leaf.entries(pool.medium(), notes).try_for_each(|Placed { entry, .. }| {
+        prefixes[count] = K::entry_prefix(pool, entry)?;
+        entries[count] = entry;
+        count += 1;
+        Ok(())
+    })?;
+    let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
+    sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
 }
 
 /// Returns the right neighbour of `leaf` and its low key; `None` for the last leaf.
@@ -89,11 +119,7 @@ pub(super) fn high_of<'p, K: Key, M: Medium>(
     leaf: CellLeaf<'_>,
     bytes: usize,
 ) -> Result<Option<(CellLeaf<'p>, K::Owned)>, Corrupt> {
-    let next = leaf.next(pool.medium());
-    if next.is_null() {
-        return Ok(None);
-    }
-    let next = CellLeaf::new(pool, next, bytes)?;
+    let Some(next) = leaf.right(pool, bytes)? else { return Ok(None) };
     let low = K::read(pool, next.low(pool.medium())?)?;
     Ok(Some((next, low)))
 }

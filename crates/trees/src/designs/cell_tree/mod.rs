@@ -16,10 +16,10 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `word`, `cell`, `leaf` | the bytes of commit word, cell and leaf, and their persist orders |
-//! | `place` | the candidate cells of a key; packing a new leaf |
+//! | `place` | the cells of a key; packing a new leaf |
 //! | `rows` | the leaf words |
 //! | `leaf_table` | the read side of a leaf |
-//! | `write`, `split`, `remove` | write operations; splits; unlinking an empty leaf |
+//! | `write`, `split`, `remove` | write operations; splits; merges |
 //! | `recover`, `check` | creating, opening, recovering, closing; checking |
 
 mod cell;
@@ -50,6 +50,7 @@ use leaf::CellLeaf;
 use place::Candidates;
 use rows::{LeafWordTable, LeafWords};
 use std::sync::Arc;
+use word::SLOTS;
 
 /// The cell tree with leaves of `BYTES` bytes.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl<const BYTES: usize> Design for CellTree<BYTES> {
         persistent: true,
         node_bytes: BYTES,
         budget: Budget {
-            insert: Cost::new(2, 1),
+            insert: Cost::new(1, 1),
             update: Cost::new(1, 1),
             remove: Cost::new(1, 1),
         },
@@ -97,13 +98,16 @@ impl<M: Medium, K: Key, const BYTES: usize> fmt::Debug for CellTreeIndex<M, K, B
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
+    /// The number of entries of a leaf.
+    const CAPACITY: usize = SLOTS * leaf::cells_of(BYTES);
+
     /// Returns the leaf of `row`.
     #[inline(always)]
     fn leaf(&self, row: LeafWords<'_>) -> Result<CellLeaf<'_>, Corrupt> {
         CellLeaf::new(&self.pool, row.at, BYTES)
     }
 
-    /// Returns the candidate cells of a key with this hash.
+    /// Returns the near cells of a key with this hash.
     #[inline(always)]
     fn candidates(hash: u64) -> Candidates {
         Candidates::of(hash, const { leaf::cells_of(BYTES) })

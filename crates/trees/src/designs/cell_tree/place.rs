@@ -1,94 +1,97 @@
 //! The cells in which a key may lie.
 //!
-//! 1. A key has four candidates, distinct in a leaf of seven or more cells. In a leaf of three, the
-//!    fourth is the first one again, so a key may lie in any cell.
-//! 2. An insert takes the emptier of the first two, which every lookup reads. It takes the emptier
-//!    of the others only if both are full, and then sets the overflow bit of the first one.
+//! 1. A key has two near cells, which every lookup reads. An insert takes the emptier one.
+//! 2. If both are full, it takes the first of the other cells that is not, in an order that depends
+//!    on the key. A filter in the leaf word then sends the lookups of such keys on.
 
 use super::rows::CELLS_MAX;
 use super::word::SLOTS;
-use crate::leaf::slots;
-use core::cmp::Reverse;
 
-/// The candidates of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Candidates(pub(super) [usize; 4]);
+/// The largest number of entries of a leaf.
+pub(super) const ENTRIES_MAX: usize = SLOTS * CELLS_MAX;
+
+/// The near cells of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Candidates(pub(super) [usize; 2]);
 
 impl Candidates {
-    /// Returns the candidates among `cells` cells of a key with this hash.
+    /// Returns the near cells among `cells` cells of a key with this hash.
     #[inline(always)]
     pub(super) fn of(hash: u64, cells: usize) -> Self {
         let mixed = hash.wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = mixed ^ mixed >> 31;
         let part = |shift: u32, bound: usize| ((mixed >> shift & 0xffff) as usize * bound) >> 16;
-        let step = (cells - 1) / 3;
         let first = part(48, cells);
-        let second = first + 1 + part(32, step);
-        let third = second + 1 + part(16, step);
-        let fourth = third + 1 + part(0, step);
-        let wrap = |cell: usize| if cell >= cells { cell - cells } else { cell };
-        Self([first, wrap(second), wrap(third), wrap(fourth)])
+        Self([first, wrap(first + 1 + part(32, cells - 1), cells)])
     }
 
-    /// Returns `true` if an entry in `cell` needs no overflow bit.
+    /// Returns `true` if `cell` is one of the near cells.
     pub(super) fn is_near(self, cell: usize) -> bool {
-        self.0[..2].contains(&cell)
+        self.0.contains(&cell)
     }
 
-    /// Returns the cell for a new entry, given the number of entries of each cell. `None` if all
-    /// candidates are full.
+    /// Yields the other ones of `cells` cells, in the order in which inserts and lookups try them.
+    pub(super) fn far(self, cells: usize) -> impl Iterator<Item = usize> {
+        let [first, second] = self.0;
+        (1..cells).map(move |step| wrap(second + step, cells)).filter(move |&cell| cell != first)
+    }
+
+    /// Returns the cell for a new entry among `cells` cells, given the number of entries of each.
+    /// `None` if all are full.
     #[inline(always)]
-    pub(super) fn choose(self, count: impl Fn(usize) -> usize) -> Option<usize> {
-        let [first, second, third, fourth] = self.0;
-        let emptier = |a, b| if count(a) <= count(b) { a } else { b };
-        let near = emptier(first, second);
+    pub(super) fn choose(self, cells: usize, count: impl Fn(usize) -> usize) -> Option<usize> {
+        let [first, second] = self.0;
+        let near = if count(first) <= count(second) { first } else { second };
         if count(near) < SLOTS {
             return Some(near);
         }
-        let far = emptier(third, fourth);
-        (count(far) < SLOTS).then_some(far)
+        self.far(cells).find(|&cell| count(cell) < SLOTS)
     }
 }
 
-/// Returns the cell of each entry of a new leaf, in the order of `places`, the candidates of up to
-/// 64 entries. `None` if an entry finds no cell.
+/// Returns `cell`, which is below twice the number of cells, as the number of a cell.
+#[inline(always)]
+fn wrap(cell: usize, cells: usize) -> usize {
+    if cell >= cells { cell - cells } else { cell }
+}
+
+/// Returns the cell of each entry of a new leaf with `cells` cells, in the order of `places`, their
+/// candidates.
 ///
-/// Few cells are used, so that a split writes few lines: cell after cell takes as many entries as
-/// it can, those first that have the least choice.
-pub(super) fn pack(places: &[Candidates], cells: usize) -> Option<Vec<usize>> {
-    let mut wanted_by = [0u64; CELLS_MAX];
-    for (index, Candidates([first, second, ..])) in places.iter().enumerate() {
-        wanted_by[*first] |= 1 << index;
-        wanted_by[*second] |= 1 << index;
+/// Few cells are used, so that a split writes few lines: an entry goes to a cell in use that has
+/// space, if it can to the one that fewer of the entries left want. Otherwise it takes the empty
+/// cell that more of them want.
+pub(super) fn pack(places: &[Candidates], cells: usize) -> [usize; ENTRIES_MAX] {
+    let (mut wanted, mut counts) = ([0; CELLS_MAX], [0; CELLS_MAX]);
+    for cell in places.iter().flat_map(|candidates| candidates.0) {
+        wanted[cell] += 1;
     }
-    let (mut chosen, mut counts) = (vec![None; places.len()], [0; CELLS_MAX]);
-    let mut left = u64::MAX.checked_shr(64 - places.len() as u32).unwrap_or(0);
-    loop {
-        let demand = |cell: usize| (wanted_by[cell] & left).count_ones() as usize;
-        let gain = |&cell: &usize| (demand(cell).min(SLOTS), Reverse(demand(cell)));
-        let cell = (0..cells).max_by_key(gain).filter(|&cell| demand(cell) > 0);
-        let Some(cell) = cell else { break };
-        let choice_beside = |index: &usize| {
-            let [first, second, ..] = places[*index].0;
-            demand(if first == cell { second } else { first })
+    let mut chosen = [0; ENTRIES_MAX];
+    for (chosen, candidates) in chosen.iter_mut().zip(places) {
+        let rank = |cell: usize| match counts[cell] {
+            SLOTS => 0,
+            0 => 1 + wanted[cell],
+            _ => 2 * ENTRIES_MAX + 1 - wanted[cell],
         };
-        let mut takers: Vec<_> = slots(wanted_by[cell] & left).collect();
-        takers.sort_by_key(choice_beside);
-        takers.truncate(SLOTS);
-        for &index in &takers {
-            chosen[index] = Some(cell);
-            left &= !(1 << index);
-        }
-        counts[cell] = takers.len();
-        wanted_by[cell] = 0;
+        let [first, second] = candidates.0;
+        let near = if rank(first) >= rank(second) { first } else { second };
+        *chosen =
+            if counts[near] < SLOTS { near } else { far_in_use(*candidates, &counts[..cells]) };
+        counts[*chosen] += 1;
+        wanted[first] -= 1;
+        wanted[second] -= 1;
     }
-    // Entries whose first two candidates are full.
-    for index in slots(left) {
-        let cell = places[index].choose(|cell| counts[cell])?;
-        counts[cell] += 1;
-        chosen[index] = Some(cell);
-    }
-    chosen.into_iter().collect()
+    chosen
+}
+
+/// Returns the far cell of an entry whose near cells are full, given the number of entries of each
+/// cell: one in use, if it can.
+#[cold]
+fn far_in_use(candidates: Candidates, counts: &[usize]) -> usize {
+    let in_use = |&cell: &usize| (1..SLOTS).contains(&counts[cell]);
+    let cell = candidates.far(counts.len()).find(in_use);
+    let cell = cell.or_else(|| candidates.choose(counts.len(), |cell| counts[cell]));
+    cell.unwrap_or_else(|| unreachable!("a leaf has space for the entries of another"))
 }
 
 #[cfg(test)]
@@ -101,18 +104,18 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_distinct_and_each_cell_is_as_likely() {
-        for cells in [7, 15] {
-            let mut counts = vec![[0; 4]; cells];
+    fn near_cells_are_distinct_and_each_cell_is_as_likely() {
+        for cells in [3, 7, 15] {
+            let mut counts = vec![[0; 2]; cells];
             for key in 0..30_000 {
-                let candidates = of(key, cells).0;
-                let mut sorted = candidates.to_vec();
-                sorted.sort_unstable();
-                sorted.dedup();
-                assert_eq!(sorted.len(), 4, "{candidates:?} of {cells} cells");
-                for (rank, &cell) in candidates.iter().enumerate() {
-                    counts[cell][rank] += 1;
-                }
+                let candidates = of(key, cells);
+                let [first, second] = candidates.0;
+                assert_ne!(first, second, "{key}");
+                counts[first][0] += 1;
+                counts[second][1] += 1;
+                let mut all: Vec<_> = candidates.far(cells).chain(candidates.0).collect();
+                all.sort_unstable();
+                assert_eq!(all, (0..cells).collect::<Vec<_>>(), "{key}");
             }
             let expected = 30_000 / cells;
             let is_even = |count: usize| count.abs_diff(expected) < expected / 8;
@@ -121,28 +124,28 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_lie_in_each_of_three_cells() {
-        for key in 0..100 {
-            let [a, b, c, d] = of(key, 3).0;
-            assert!(d == a && a + b + c == 3 && a != b && b != c, "{key}");
-        }
-    }
-
-    #[test]
     fn a_packed_leaf_has_fewer_cells_in_use() {
-        let places: Vec<_> = (0..19).map(|key| of(key, 15)).collect();
-        let packed = pack(&places, 15).expect("19 entries fit into 45 slots");
-        let mut in_use = packed.clone();
+        let places: Vec<_> = (0..18).map(|key| of(key, 15)).collect();
+        let packed = &pack(&places, 15)[..18];
+        let mut in_use = packed.to_vec();
         in_use.sort_unstable();
         in_use.dedup();
         assert!(in_use.len() <= 9, "{packed:?}");
-        assert!(places.iter().zip(&packed).all(|(candidates, cell)| candidates.0.contains(cell)));
+        assert!(places.iter().zip(packed).all(|(candidates, &cell)| candidates.is_near(cell)));
     }
 
     #[test]
-    fn keys_with_the_same_full_candidates_find_no_cell() {
-        let places = vec![of(1, 15); 4 * SLOTS + 1];
-        assert!(pack(&places[1..], 15).is_some() && pack(&places, 15).is_none());
-        assert_eq!(pack(&[], 15), Some(Vec::new()));
+    fn keys_with_the_same_near_cells_fill_a_leaf() {
+        for (count, cells) in [(ENTRIES_MAX, 15), (3 * SLOTS, 3), (4, 7), (0, 15)] {
+            let mut counts = vec![0; cells];
+            for &cell in &pack(&vec![of(1, cells); count], cells)[..count] {
+                counts[cell] += 1;
+            }
+            assert!(counts.iter().all(|&count| count <= SLOTS), "{counts:?}");
+            assert_eq!(
+                of(1, cells).choose(cells, |cell| counts[cell]).is_none(),
+                count >= 3 * cells
+            );
+        }
     }
 }

@@ -128,13 +128,13 @@ pub(super) fn walk<K: Key, M: Medium>(
     }
 }
 
-/// Makes a leaf of a crash image complete: each cell has a sum that fits, and each overflow bit is
-/// set that a lookup needs. Durable on return. Returns notes of the hidden entries; those of keys
-/// with records are removed, because their records may come free.
+/// Makes a leaf of a crash image complete: each cell has a sum that fits. Durable on return.
+/// Returns notes of the hidden entries, and of the keys in far cells. Hidden entries of keys with
+/// records are removed, because their records may come free.
 ///
 /// ```text
-/// W commit word            with the former sum, if a crash has interrupted an update; with the
-///                          overflow bit; without hidden entries, if keys have records
+/// W commit word            with the former sum, if a crash has interrupted an update; without
+///                          hidden entries, if keys have records
 /// F changed cells |        budget: changed cells, 1 fence
 /// ```
 ///
@@ -164,8 +164,8 @@ fn settle<K: Key, M: Medium>(
         }
         words.push(word);
     }
-    if !injects(Defect::OverflowLost) {
-        set_overflow_bits::<K, M>(pool, leaf, &mut words)?;
+    if !injects(Defect::FarForgotten) {
+        notes = note_far::<K, M>(pool, leaf, &words, notes)?;
     }
     let mut is_changed = false;
     for (index, word) in words.into_iter().enumerate() {
@@ -182,28 +182,27 @@ fn settle<K: Key, M: Medium>(
     Ok(notes)
 }
 
-/// Sets the overflow bits that lookups of the entries need, in the commit words of a leaf.
+/// Returns `notes` with those keys of a leaf with these commit words that lie in far cells.
 ///
 /// # Errors
-/// An entry is in a cell that is no candidate of its key.
-fn set_overflow_bits<K: Key, M: Medium>(
+/// An entry has not the tag of its key.
+fn note_far<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
-    words: &mut [CommitWord],
-) -> Result<(), Corrupt> {
-    for index in 0..words.len() {
-        for slot in slots(words[index].valid()) {
+    words: &[CommitWord],
+    mut notes: Notes,
+) -> Result<Notes, Corrupt> {
+    for (index, word) in words.iter().enumerate() {
+        for slot in slots(word.valid() & !notes.hidden_in(index)) {
             let entry = leaf.cell(index).entry(pool.medium(), slot);
             let hash = K::with_entry(pool, entry, K::hash)?;
-            let candidates = Candidates::of(hash, words.len());
-            if !words[index].has_tag(slot, hash) || !candidates.0.contains(&index) {
+            if !word.has_tag(slot, hash) {
                 return Err(unfindable(leaf.at, entry));
             }
-            if !candidates.is_near(index) {
-                let first = candidates.0[0];
-                words[first] = words[first].with_overflow();
+            if !Candidates::of(hash, words.len()).is_near(index) {
+                notes = notes.with_far(hash);
             }
         }
     }
-    Ok(())
+    Ok(notes)
 }

@@ -4,7 +4,8 @@
 //! | --- | --- | --- |
 //! | 0 | 0..64 | latch of the leaf |
 //! | 1 | 0..45 | hidden: the slots whose entries the last split has moved, three for each cell |
-//! | 1 | 48..56 | the number of entries that are not hidden |
+//! | 1 | 45..51 | the number of entries that are not hidden |
+//! | 1 | 51..64 | filter: for a key in a far cell, the two bits that its hash chooses are set |
 //!
 //! 1. The words of a block stay where they are, and the version of its latch only grows, also when
 //!    the block becomes another leaf. So a thread that follows a stale offset restarts.
@@ -14,19 +15,22 @@
 use super::word::SLOTS;
 use crate::inner::{Arena, load, store};
 use bristlecone_pmem::sync::{Latch, OnDram};
-use bristlecone_pmem::{Medium, PmPtr, PoolError};
+use bristlecone_pmem::{Medium, PmPtr, PoolError, sys};
 use core::sync::atomic::AtomicU64;
 
 const WORDS: usize = 2;
 const LATCH: usize = 0;
 const NOTES: usize = 1;
 
-const COUNT_SHIFT: u32 = 48;
-const HIDDEN: u64 = (1 << COUNT_SHIFT) - 1;
-
 /// The greatest number of cells of a leaf.
 pub(super) const CELLS_MAX: usize = 15;
-const _: () = assert!(SLOTS * CELLS_MAX <= COUNT_SHIFT as usize);
+
+const COUNT_SHIFT: usize = SLOTS * CELLS_MAX;
+const FILTER_SHIFT: usize = COUNT_SHIFT + 6;
+const FILTER_BITS: u64 = 64 - FILTER_SHIFT as u64;
+const HIDDEN: u64 = (1 << COUNT_SHIFT) - 1;
+const COUNT: u64 = ((1 << FILTER_SHIFT) - 1) & !HIDDEN;
+const _: () = assert!(SLOTS * CELLS_MAX <= (COUNT >> COUNT_SHIFT) as usize);
 
 /// The words of all leaves.
 #[derive(Debug)]
@@ -71,6 +75,11 @@ impl<'a> LeafWords<'a> {
         OnDram::latch(&self.words[LATCH])
     }
 
+    #[inline(always)]
+    pub(super) fn prefetch(self) {
+        sys::prefetch(self.words.as_ptr() as usize);
+    }
+
     /// Returns the notes. A reader validates the version of the latch.
     #[inline(always)]
     pub(super) fn notes<M: Medium>(self) -> Notes {
@@ -92,7 +101,7 @@ impl Notes {
     /// Returns the number of entries that are not hidden.
     #[inline(always)]
     pub(super) fn count(self) -> usize {
-        (self.0 >> COUNT_SHIFT) as usize
+        ((self.0 & COUNT) >> COUNT_SHIFT) as usize
     }
 
     /// Returns the hidden slots of `cell`, as a bit mask.
@@ -106,20 +115,39 @@ impl Notes {
         self.0 & HIDDEN == 0
     }
 
-    /// Returns `true` if the entry in `slot` of `cell` is hidden.
-    pub(super) fn hides(self, cell: usize, slot: usize) -> bool {
-        self.hidden_in(cell) >> slot & 1 != 0
-    }
-
     /// Returns the notes with this number of entries.
     #[inline(always)]
     pub(super) fn with_count(self, count: usize) -> Self {
-        Self(self.0 & HIDDEN | (count as u64) << COUNT_SHIFT)
+        Self(self.0 & !COUNT | (count as u64) << COUNT_SHIFT)
+    }
+
+    /// Returns `true` if a key with this hash may lie in a far cell.
+    #[inline(always)]
+    pub(super) fn has_far(self, hash: u64) -> bool {
+        self.0 & filter_bits(hash) == filter_bits(hash)
+    }
+
+    /// Returns the notes with a key with this hash in a far cell.
+    pub(super) fn with_far(self, hash: u64) -> Self {
+        Self(self.0 | filter_bits(hash))
+    }
+
+    /// Returns the notes with an empty filter.
+    pub(super) fn without_filter(self) -> Self {
+        Self(self.0 & (HIDDEN | COUNT))
     }
 
     /// Returns the notes with `slot` of `cell` hidden.
     pub(super) fn with_hidden(self, cell: usize, slot: usize) -> Self {
         Self(self.0 | 1 << (SLOTS * cell + slot))
+    }
+
+    /// Returns the notes with the slots that are hidden in `other` hidden, too, whose entries count
+    /// no more.
+    pub(super) fn hiding(self, other: Self) -> Self {
+        let hidden = other.0 & HIDDEN;
+        let count = self.count().saturating_sub(hidden.count_ones() as usize);
+        Self(self.0 | hidden).with_count(count)
     }
 
     /// Returns the notes with no slot of `cell` hidden.
@@ -129,17 +157,30 @@ impl Notes {
     }
 }
 
+/// Returns the bits of the filter that a key with this hash sets: two, or one.
+#[inline(always)]
+fn filter_bits(hash: u64) -> u64 {
+    let bit = |part: u64| 1 << (FILTER_SHIFT as u64 + (((part & 0xffff) * FILTER_BITS) >> 16));
+    bit(hash >> 16) | bit(hash >> 32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn hidden_slots_and_the_count_share_a_word() {
+    fn hidden_slots_the_count_and_the_filter_share_a_word() {
         let last = CELLS_MAX - 1;
         let notes = Notes::default().with_count(45).with_hidden(last, 2).with_hidden(0, 1);
         assert_eq!((notes.count(), notes.hidden_in(last), notes.hidden_in(0)), (45, 0b100, 0b010));
         assert_eq!(notes.with_count(7).with_count(45), notes);
         let shown = notes.without_hidden_in(last).without_hidden_in(0);
         assert!(shown.has_none_hidden() && !notes.has_none_hidden() && shown.count() == 45);
+        assert_eq!(shown.hiding(notes), notes.with_count(43));
+        for hash in (0..1 << 16).map(|part| part << 16 | part << 31) {
+            let far = notes.with_far(hash);
+            assert!(far.has_far(hash) && !notes.has_far(hash) && far.without_filter() == notes);
+            assert_eq!(far.with_count(7).with_count(45), far);
+        }
     }
 }

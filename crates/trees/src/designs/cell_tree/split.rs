@@ -1,171 +1,215 @@
-//! Splits: a new right leaf takes the upper half.
+//! Splits: a new right leaf takes the greatest entries.
+//!
+//! 1. The insert that would take the last free slot of a leaf splits it. So its key has a slot in
+//!    either leaf, and needs no slot of a moved entry.
+//! 2. A leaf without a free slot is what a crash leaves between that insert and the link. It is
+//!    split, and then the insert begins again.
 
 use super::CellTreeIndex;
 use super::cell::NewCell;
-use super::leaf::{CellLeaf, Placed, unfindable};
-use super::place::{Candidates, pack};
-use super::rows::{LeafWords, Notes};
+use super::check::disagreement;
+use super::leaf::{CellLeaf, Placed};
+use super::leaf_table::high_of;
+use super::place::{Candidates, ENTRIES_MAX, pack};
+use super::rows::{CELLS_MAX, LeafWords, Notes};
+use super::word::SLOTS;
 use super::write::{Latched, NewEntry};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
-use crate::leaf_table::LeafTable;
+use crate::leaf_table::misplaced_key;
+use crate::sorting::{ranks, sort_pairs};
+use bristlecone_pmem::sys::RANKED_MAX;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
-/// An entry that a split moves: its place in the left leaf, and its key's hash.
-type Moved = (Placed, u64);
+const _: () = assert!(ENTRIES_MAX < RANKED_MAX);
 
-/// The result of a cut.
+/// The new leaf and its low key.
 struct RightLeaf<K: Key> {
     at: PmPtr,
     /// The separator word of the low key.
     word: u64,
     separator: K::Owned,
-    /// `true` if one of the leaves has the new entry.
-    has_new: bool,
 }
+
+/// The keys of a leaf, each with the number of its slot in the leaf. The new key has [`NEW`].
+type KeySlots<K> = Vec<(<K as Key>::Owned, usize)>;
+
+const NEW: usize = ENTRIES_MAX;
 
 /// The entries of a split.
 struct Division<K: Key> {
     separator: K::Owned,
-    moved: Vec<Moved>,
-    /// `true` if the new entry belongs to the right leaf.
+    /// The entries of the right leaf, with the hashes of their keys.
+    moved: Vec<(Entry, u64)>,
     new_goes_right: bool,
+    /// The notes of the left leaf, with the filter of the entries that stay.
+    kept: Notes,
+    /// The slots of the moved entries in the left leaf.
+    hidden: Notes,
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
-    /// Splits the latched leaf, in which `new` finds no cell, and inserts `new`. Returns `false` if
-    /// the leaf is split, and `new` finds no cell in its half either. Durable on return.
+    /// Splits the latched leaf and inserts `new`, for which `cell` has the last free slot. If there
+    /// is none, splits the leaf alone and returns `false`. Durable on return.
     #[cold]
     pub(super) fn split(
         &self,
         (row, _held): Latched<'_, M>,
         new: &NewEntry<K::Ref<'_>>,
+        cell: Option<usize>,
     ) -> Result<bool, TreeError> {
         let free_key = || {
             // A block that comes free holds nothing that a crash could take back.
             let _ = self.pool.medium().fence();
             key::free_entry_key::<K, M>(&self.pool, new.entry);
         };
-        let right = self.cut(row, self.leaf(row)?, new).inspect_err(|_| free_key())?;
-        if !right.has_new {
+        let placed = cell.map(|cell| (new, cell));
+        let right = self.cut(row, self.leaf(row)?, placed).inspect_err(|_| free_key())?;
+        if cell.is_none() {
             free_key();
         }
         let separator = K::borrow(&right.separator);
         self.inner.post::<K>(&self.pool, separator, right.word, right.at)?;
-        Ok(right.has_new)
+        Ok(cell.is_some())
     }
 
-    /// Moves the upper half of a leaf to a new leaf, and inserts `new` into its half. Durable on
-    /// return.
+    /// Moves the greatest entries of a leaf to a new leaf, and inserts `new`, if that is given with
+    /// a cell of the left leaf that has a free slot, into one of the leaves. Durable on return.
     ///
     /// ```text
     /// N right leaf, low key |     the right leaf holds `new` if that is not below the low key
+    /// A add                       if `new` is below it: into a slot that was free, so it may
+    ///                             persist before C
     /// C next, F header |          crash before C: the right leaf is unreachable, free; after C the
     ///                             low key hides the moved entries, which stay in the left leaf
     /// W commit words, F cells |   if keys have records: the moved entries leave
-    /// A insert_absent             if `new` belongs to the left leaf, after the fence of C: it may
-    ///                             take the slot of a moved entry
-    ///         -> durable          budget: cells in use + 2 lines and that of `new`, 2 or 3 fences;
+    ///         -> durable          budget: cells in use + 2 lines, and that of `new`; 2 fences;
     ///                             1 fence more with records
     /// ```
     fn cut(
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
-        new: &NewEntry<K::Ref<'_>>,
+        new: Option<(&NewEntry<K::Ref<'_>>, usize)>,
     ) -> Result<RightLeaf<K>, TreeError> {
         let medium = self.pool.medium();
-        let Division { separator, moved, new_goes_right } = self.divide(row, leaf, new)?;
+        leaf.prefetch_all(medium);
         let at = self.pool.reserve(BYTES as u64)?;
         let release = |_: &PoolError| self.pool.release(at, BYTES as u64);
-        let word = K::store_separator(&self.pool, K::borrow(&separator)).inspect_err(release)?;
         let right = CellLeaf::new(&self.pool, at, BYTES)?;
-        let (cells, mut has_new) = Self::fill(right, &moved, new_goes_right.then_some(new));
-        right.format(medium, word, leaf.next(medium), &cells);
-        let count = cells.iter().map(|cell| cell.word.count()).sum();
-        self.rows.add::<M>(at, BYTES, Notes::default().with_count(count));
+        right.prefetch_all(medium);
+        if let Ok(Some(next)) = leaf.right(&self.pool, BYTES) {
+            next.prefetch_header(medium);
+        }
+        let division = self.divide(row, leaf, new.map(|(new, _)| new));
+        let division = division.map_err(PoolError::from).inspect_err(release)?;
+        let separator = K::borrow(&division.separator);
+        let word = K::store_separator(&self.pool, separator).inspect_err(release)?;
+        let notes = fill(medium, right, (word, leaf.next(medium)), &division.moved);
+        self.rows.add::<M>(at, BYTES, notes);
         let _ = medium.fence();
+        row.set_notes::<M>(division.kept);
+        let takes_moved = M::INJECTS_DEFECTS && medium.injects(Defect::KeyWithLink);
+        if takes_moved {
+            row.set_notes::<M>(division.kept.hiding(division.hidden));
+        }
+        if let Some((new, cell)) = new.filter(|_| !division.new_goes_right) {
+            let reused = leaf.choose(medium, row.notes::<M>(), Self::candidates(new.hash));
+            let cell = reused.filter(|_| takes_moved).unwrap_or(cell);
+            self.add(row, leaf, cell, (new.hash, new.entry));
+        }
         leaf.set_next(medium, at);
-        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
-        if new_goes_right || !injects(Defect::KeyWithLink) {
-            let _ = medium.fence();
+        let _ = medium.fence();
+        if !takes_moved {
+            row.set_notes::<M>(row.notes::<M>().hiding(division.hidden));
         }
-        self.hide(row, leaf, &moved);
-        let cell = leaf.choose(medium, row.notes::<M>(), Self::candidates(new.hash));
-        if !new_goes_right && let Some(cell) = cell {
-            self.insert_absent(row, leaf, cell, new, false);
-            has_new = true;
+        // A remove in the right leaf frees the record, and recovery could not tell any more that
+        // the entry is hidden.
+        let keeps_records = M::INJECTS_DEFECTS && medium.injects(Defect::HiddenRecords);
+        if !K::EXACT && !keeps_records {
+            self.clear_hidden(row, leaf);
         }
-        Ok(RightLeaf { at, word, separator, has_new })
+        Ok(RightLeaf { at, word, separator: division.separator })
     }
 
-    /// Chooses the separator between the halves of a leaf, `new` included.
+    /// Chooses the separator and the entries that move.
     ///
     /// # Errors
-    /// An entry is out of the leaf's range, or no lookup finds it.
+    /// An entry is out of the leaf's range, or there are fewer than the leaf word counts.
     fn divide(
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
-        new: &NewEntry<K::Ref<'_>>,
-    ) -> Result<Division<K>, Corrupt> {
-        let mut pairs = self.copy(row)?.pairs;
-        let below = |(key, _): &(K::Owned, Entry)| K::compare(K::borrow(key), new.key).is_lt();
-        let rank = pairs.partition_point(below);
-        let kept = pairs.len().div_ceil(2);
-        let new_goes_right = rank >= kept;
-        let upper = pairs.split_off(if new_goes_right { kept } else { kept - 1 });
-        let separator = if rank == kept { K::to_owned(new.key) } else { upper[0].0.clone() };
-        let place = |(key, entry): &(K::Owned, Entry)| {
-            let hash = K::hash(K::borrow(key));
-            let candidates = Self::candidates(hash);
-            let found = leaf.find::<K, M>(&self.pool, candidates, hash, K::borrow(key))?;
-            found.map(|placed| (placed, hash)).ok_or_else(|| unfindable(leaf.at, *entry))
-        };
-        let moved = upper.iter().map(place).collect::<Result<_, _>>()?;
-        Ok(Division { separator, moved, new_goes_right })
-    }
-
-    /// Returns the cells of a right leaf with the moved entries, and with `new` if that is given
-    /// and finds a cell. The flag is `true` if it has.
-    fn fill(
-        right: CellLeaf<'_>,
-        moved: &[Moved],
         new: Option<&NewEntry<K::Ref<'_>>>,
-    ) -> (Vec<NewCell>, bool) {
-        let mut entries: Vec<_> =
-            moved.iter().map(|(placed, hash)| (placed.entry, *hash)).collect();
-        let mut candidates: Vec<_> =
-            moved.iter().map(|&(_, hash)| Self::candidates(hash)).collect();
-        let mut places = None;
-        if let Some(new) = new {
-            candidates.push(Self::candidates(new.hash));
-            places = pack(&candidates, right.cells());
-            if places.is_some() {
-                entries.push((new.entry, new.hash));
+    ) -> Result<Division<K>, Corrupt> {
+        let (medium, notes) = (self.pool.medium(), row.notes::<M>());
+        let keys = self.keys(leaf, notes, new)?;
+        let kept = keys.len() - (keys.len() * 2 / 5).max(1);
+        let ranks = ranks_of::<K>(&keys);
+        let mut at_rank = keys.iter().zip(ranks).filter(|(_, rank)| *rank == kept as u64);
+        let Some((separator, _)) = at_rank.next() else {
+            return Err(misplaced_key(leaf.at, kept as u64));
+        };
+        let separator = separator.0.clone();
+        let mut kept_notes = notes.without_filter();
+        if kept_notes != notes {
+            let stays = |(_, rank): &(_, u64)| *rank < kept as u64;
+            for ((key, slot), _) in keys.iter().zip(ranks).filter(stays) {
+                let hash = K::hash(K::borrow(key));
+                if *slot != NEW && !Self::candidates(hash).is_near(slot / SLOTS) {
+                    kept_notes = kept_notes.with_far(hash);
+                }
             }
         }
-        let has_new = places.is_some();
-        candidates.truncate(entries.len());
-        // The cells of the left leaf are one way to place the moved entries.
-        let places = places
-            .or_else(|| pack(&candidates, right.cells()))
-            .unwrap_or_else(|| moved.iter().map(|(placed, _)| placed.cell).collect());
-        (new_cells(right, &entries, &candidates, &places), has_new)
+        let (mut moved, mut hidden) = (Vec::with_capacity(keys.len() - kept), Notes::default());
+        let mut new_goes_right = false;
+        for ((key, slot), _) in keys.iter().zip(ranks).filter(|(_, rank)| *rank >= kept as u64) {
+            let (cell, in_cell) = (slot / SLOTS, slot % SLOTS);
+            let entry = match new.filter(|_| *slot == NEW) {
+                Some(new) => new.entry,
+                None => leaf.cell(cell).entry(medium, in_cell),
+            };
+            if *slot == NEW {
+                new_goes_right = true;
+            } else {
+                hidden = hidden.with_hidden(cell, in_cell);
+            }
+            moved.push((entry, K::hash(K::borrow(key))));
+        }
+        Ok(Division { separator, moved, new_goes_right, kept: kept_notes, hidden })
     }
 
-    /// Notes that the moved entries of a latched leaf are hidden. Keys with records leave instead,
-    /// durably: a remove in the right leaf frees the record, and recovery could not tell any more
-    /// that the entry is hidden.
-    fn hide(&self, row: LeafWords<'_>, leaf: CellLeaf<'_>, moved: &[Moved]) {
-        let notes = row.notes::<M>();
-        let hide = |notes: Notes, (placed, _): &Moved| notes.with_hidden(placed.cell, placed.slot);
-        let count = notes.count().saturating_sub(moved.len());
-        row.set_notes::<M>(moved.iter().fold(notes.with_count(count), hide));
-        if !K::EXACT {
-            self.clear_hidden(row, leaf);
+    /// Returns the keys of a leaf and the new one, in any order.
+    ///
+    /// # Errors
+    /// See [`divide`](Self::divide).
+    fn keys(
+        &self,
+        leaf: CellLeaf<'_>,
+        notes: Notes,
+        new: Option<&NewEntry<K::Ref<'_>>>,
+    ) -> Result<KeySlots<K>, Corrupt> {
+        let medium = self.pool.medium();
+        let mut keys = Vec::with_capacity(Self::CAPACITY + 1);
+        leaf.entries(medium, notes).try_for_each(|Placed { cell, slot, entry }| {
+            keys.push((K::read_entry(&self.pool, entry)?, SLOTS * cell + slot));
+            Ok(())
+        })?;
+        if keys.len() != notes.count() {
+            return Err(disagreement(leaf.at, keys.len()));
         }
+        if let Some(new) = new {
+            keys.push((K::to_owned(new.key), NEW));
+        }
+        let low = K::read(&self.pool, leaf.low(medium)?)?;
+        let high = high_of::<K, M>(&self.pool, leaf, BYTES)?.map(|(_, high)| high);
+        for (key, slot) in &keys {
+            if *key < low || high.as_ref().is_some_and(|high| key >= high) {
+                return Err(misplaced_key(leaf.at, *slot as u64));
+            }
+        }
+        Ok(keys)
     }
 
     /// Removes the hidden entries of a latched leaf. Durable on return.
@@ -192,21 +236,49 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 }
 
-/// Returns the cells of `leaf` with `entries`, which have these hashes and candidates and lie in
-/// the cells `places`.
-fn new_cells(
-    leaf: CellLeaf<'_>,
+/// Returns the rank of each key.
+fn ranks_of<K: Key>(keys: &KeySlots<K>) -> [u64; RANKED_MAX] {
+    let mut prefixes = [0; RANKED_MAX];
+    for (prefix, (key, _)) in prefixes.iter_mut().zip(keys) {
+        *prefix = K::prefix(K::borrow(key));
+    }
+    if K::EXACT
+        && let Some(ranks) = ranks(&prefixes[..keys.len()])
+    {
+        return ranks;
+    }
+    let mut in_order: Vec<_> = keys.iter().map(|(key, _)| key).zip(0..).collect();
+    sort_pairs(&mut in_order);
+    let mut ranks = [0; RANKED_MAX];
+    for (rank, (_, index)) in (0..).zip(in_order) {
+        let index: usize = index;
+        ranks[index] = rank;
+    }
+    ranks
+}
+
+/// Writes the new leaf `right` with this header and these entries, which come with the hashes of
+/// their keys. Returns its notes. Durable after the next fence. See [`CellLeaf::format`].
+fn fill<M: Medium>(
+    medium: &M,
+    right: CellLeaf<'_>,
+    (low, next): (u64, PmPtr),
     entries: &[(Entry, u64)],
-    candidates: &[Candidates],
-    places: &[usize],
-) -> Vec<NewCell> {
-    let mut cells = vec![NewCell::default(); leaf.cells()];
-    for ((&(entry, hash), candidates), &cell) in entries.iter().zip(candidates).zip(places) {
-        cells[cell].add(leaf.cell(cell), hash, entry);
-        if !candidates.is_near(cell) {
-            let first = &mut cells[candidates.0[0]];
-            first.word = first.word.with_overflow();
+) -> Notes {
+    let count = right.cells();
+    let mut places = [Candidates::default(); ENTRIES_MAX];
+    for (place, (_, hash)) in places.iter_mut().zip(entries) {
+        *place = Candidates::of(*hash, count);
+    }
+    let chosen = pack(&places[..entries.len()], count);
+    let mut cells = [NewCell::default(); CELLS_MAX];
+    let mut notes = Notes::default().with_count(entries.len());
+    for ((&(entry, hash), place), cell) in entries.iter().zip(places).zip(chosen) {
+        cells[cell].add(right.cell(cell), hash, entry);
+        if !place.is_near(cell) {
+            notes = notes.with_far(hash);
         }
     }
-    cells
+    right.format(medium, low, next, &cells[..count]);
+    notes
 }

@@ -5,12 +5,11 @@
 //! | 0..3 | valid | the slots that hold an entry |
 //! | 3..6 | former | zero, reserved: the valid slots before a batch |
 //! | 6..8 | op | 0: plain; 1: either sum may fit, because the newest operation was an update |
-//! | 8 | overflow | a key whose first cell this is lies in its third or fourth one |
-//! | 9 | | zero |
-//! | 10..34 | tags | a byte of the key's hash for each slot; zero in a free slot |
+//! | 8..10 | | zero |
+//! | 10..34 | tags | a byte of the key's hash for each slot, never 0; 0 in a free slot |
 //! | 34..64 | sum | the exclusive or of the sums of all valid entries |
 //!
-//! A cell without entries and without the overflow bit has the commit word 0.
+//! A cell without entries has the commit word 0.
 
 use crate::fingerprint;
 use crate::leaf::slots;
@@ -21,7 +20,6 @@ pub(super) const SLOTS: usize = 3;
 const VALID: u64 = (1 << SLOTS) - 1;
 const OP: u64 = 0b11 << 6;
 const EITHER: u64 = 1 << 6;
-const OVERFLOW: u64 = 1 << 8;
 const TAGS_SHIFT: usize = 10;
 const SUM_SHIFT: u32 = 34;
 
@@ -39,12 +37,6 @@ impl CommitWord {
         self.0 & VALID
     }
 
-    /// Returns the number of entries.
-    #[inline(always)]
-    pub(super) fn count(self) -> usize {
-        self.valid().count_ones() as usize
-    }
-
     /// Returns the first free slot; `None` if the cell is full.
     #[inline(always)]
     pub(super) fn free_slot(self) -> Option<usize> {
@@ -52,27 +44,15 @@ impl CommitWord {
         (slot < SLOTS).then_some(slot)
     }
 
-    /// Returns the valid slots with the tag `tag`, as a bit mask.
+    /// Returns the tags of all slots, slot 0 lowest.
     #[inline(always)]
-    pub(super) fn matching(self, tag: u8) -> u64 {
-        let equal = |slot| u64::from(self.tag(slot) == tag) << slot;
-        (equal(0) | equal(1) | equal(2)) & self.valid()
-    }
-
-    #[inline(always)]
-    fn tag(self, slot: usize) -> u8 {
-        (self.0 >> (TAGS_SHIFT + 8 * slot)) as u8
+    fn tags(self) -> u64 {
+        self.0 >> TAGS_SHIFT & ((1 << (8 * SLOTS)) - 1)
     }
 
     /// Returns `true` if `slot` has the tag of a key with this hash.
     pub(super) fn has_tag(self, slot: usize, hash: u64) -> bool {
-        self.tag(slot) == tag_of(hash)
-    }
-
-    /// Returns `true` if a key whose first cell this is may lie in its third or fourth one.
-    #[inline(always)]
-    pub(super) fn overflows(self) -> bool {
-        self.0 & OVERFLOW != 0
+        self.tags() >> (8 * slot) & 0xff == u64::from(tag_of(hash))
     }
 
     /// Returns `true` if the content may fit the former sum, behind the entries, instead.
@@ -82,7 +62,7 @@ impl CommitWord {
 
     /// Returns `true` if a field that no operation sets is set.
     pub(super) fn is_foreign(self) -> bool {
-        let known = VALID | EITHER | OVERFLOW | self.used_tags() | SUM_MASK << SUM_SHIFT;
+        let known = VALID | EITHER | self.used_tags() | SUM_MASK << SUM_SHIFT;
         self.0 & !known != 0
     }
 
@@ -129,17 +109,27 @@ impl CommitWord {
     pub(super) fn with_sum(self, sum: u64) -> Self {
         Self(self.0 & !(SUM_MASK << SUM_SHIFT) | sum << SUM_SHIFT)
     }
+}
 
-    /// Returns the word with the overflow bit set.
-    pub(super) fn with_overflow(self) -> Self {
-        Self(self.0 | OVERFLOW)
-    }
+/// Yields the slots of two cells that have the tag `tag`: slot i of the second cell as
+/// [`SLOTS`] + i.
+#[inline(always)]
+pub(super) fn slots_with([first, second]: [CommitWord; 2], tag: u8) -> impl Iterator<Item = usize> {
+    const ONES: u64 = 0x0101_0101_0101;
+    const LOW_BITS: u64 = 0x7f * ONES;
+    const _: () = assert!(ONES.count_ones() as usize == 2 * SLOTS);
+    let wanted = ONES * u64::from(tag);
+    let differing = (first.tags() | second.tags() << (8 * SLOTS)) ^ wanted;
+    // The highest bit of a byte is set here if another bit of it is, and no sum leaves its byte.
+    let low_bits_differ = (differing & LOW_BITS) + LOW_BITS;
+    let equal = !(low_bits_differ | differing) & ONES << 7;
+    slots(equal).map(|bit| bit / 8)
 }
 
 /// Returns the tag of a key with this hash.
 #[inline(always)]
 pub(super) fn tag_of(hash: u64) -> u8 {
-    fingerprint::of(hash)
+    fingerprint::of(hash).max(1)
 }
 
 #[cfg(test)]
@@ -150,10 +140,9 @@ mod tests {
     fn an_entry_that_comes_and_goes_leaves_the_word_as_it_was() {
         let word = CommitWord::default().with_entry(0, 7, 0x3fff_ffff).with_entry(1, 9, 5);
         assert_eq!((word.valid(), word.sum(), word.free_slot()), (0b11, 0x3fff_fffa, Some(2)));
-        let full = word.with_overflow().with_entry(2, 7, 1);
-        assert_eq!((full.matching(7), full.free_slot(), full.count()), (0b101, None, 3));
-        assert!(!full.is_foreign() && full.overflows());
-        assert_eq!(full.without_entry(2, 1), word.with_overflow());
+        let full = word.with_entry(2, 7, 1);
+        assert_eq!((full.free_slot(), full.valid(), full.is_foreign()), (None, 0b111, false));
+        assert_eq!(full.without_entry(2, 1), word);
         let empty = word.without_entry(0, 0x3fff_ffff).without_entry(1, 5);
         assert_eq!(empty, CommitWord::default());
     }
@@ -168,9 +157,30 @@ mod tests {
     }
 
     #[test]
+    fn the_slots_with_a_tag_are_found_and_no_free_one() {
+        for (tags, tag) in [([7, 9, 7, 6, 7, 8], 7), ([1, 2, 1, 255, 2, 1], 1), ([254; 6], 254)] {
+            let word = |tags: &[u8]| {
+                let slots = tags.iter().enumerate();
+                slots
+                    .fold(CommitWord::default(), |word, (slot, &tag)| word.with_entry(slot, tag, 0))
+            };
+            let found: Vec<_> = slots_with([word(&tags[..3]), word(&tags[3..])], tag).collect();
+            let expected: Vec<_> = (0..6).filter(|&at| tags[at] == tag).collect();
+            assert_eq!(found, expected, "{tags:?}");
+        }
+        let free = CommitWord::default();
+        for tag in 1..=u8::MAX {
+            let words = [free.with_entry(0, tag, 3), free.with_entry(1, tag, 3)];
+            assert_eq!(slots_with(words, tag).collect::<Vec<_>>(), [0, 4], "{tag}");
+            assert_eq!(slots_with([free; 2], tag).next(), None, "{tag}");
+        }
+        assert!((0..300).all(|low: u64| tag_of(low << 50) != 0));
+    }
+
+    #[test]
     fn bits_that_no_operation_sets_are_noticed() {
         let word = CommitWord::default().with_entry(1, 3, 8);
-        for bit in [3, 4, 5, 7, 9, 10, 30] {
+        for bit in [3, 4, 5, 7, 8, 9, 10, 30] {
             assert!(CommitWord(word.0 | 1 << bit).is_foreign(), "bit {bit}");
         }
     }

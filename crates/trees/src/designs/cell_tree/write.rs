@@ -33,8 +33,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let candidates = Self::candidates(hash);
         loop {
             let (row, held) = latch_leaf(self, key, |row| self.prefetch_cells(row, key))?;
-            let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
-            let found = leaf.find::<K, M>(&self.pool, candidates, hash, key)?;
+            let (leaf, medium, notes) = (self.leaf(row)?, self.pool.medium(), row.notes::<M>());
+            let found = leaf.find::<K, M>(&self.pool, notes, (candidates, hash), key)?;
             let old = found.map(|found| found.entry.value);
             let Some(value) = Operation::Write(mode, value).value(old) else { return Ok(old) };
             if let Some(found) = found {
@@ -43,11 +43,12 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             }
             let (word, is_stored) = key_word(self, key, value, None)?;
             let new = NewEntry { key, hash, entry: Entry::plain(word, value) };
-            if let Some(cell) = leaf.choose(medium, row.notes::<M>(), candidates) {
+            let cell = leaf.choose(medium, notes, candidates);
+            if let Some(cell) = cell.filter(|_| notes.count() + 1 < Self::CAPACITY) {
                 self.insert_absent(row, leaf, cell, &new, is_stored);
                 return Ok(None);
             }
-            if self.split((row, held), &new)? {
+            if self.split((row, held), &new, cell)? {
                 return Ok(None);
             }
         }
@@ -58,13 +59,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ///
     /// ```text
     /// |                                  if the key has a new record
-    /// W overflow bit, F first cell       if `cell` is a third or fourth candidate and the bit is
-    ///                                    clear: before the entry shows
-    /// W commit word                      without hidden entries, if the cell has some
-    /// A cell insert |      -> durable    budget: 1 line, or 2 with the overflow bit; 1 fence
+    /// A add |              -> durable    budget: 1 line, 1 fence
     /// ```
     #[inline(always)]
-    pub(super) fn insert_absent(
+    fn insert_absent(
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
@@ -72,20 +70,36 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         new: &NewEntry<K::Ref<'_>>,
         is_stored: bool,
     ) {
-        let (medium, candidates) = (self.pool.medium(), Self::candidates(new.hash));
         if is_stored {
-            let _ = medium.fence();
+            let _ = self.pool.medium().fence();
         }
-        let first = leaf.cell(candidates.0[0]);
-        if !candidates.is_near(cell) && !first.commit_word(medium).overflows() {
-            first.set_overflow(medium);
+        self.add(row, leaf, cell, (new.hash, new.entry));
+        let _ = self.pool.medium().fence();
+    }
+
+    /// Adds an absent key to `cell` of its latched leaf, which has a free slot. Durable after the
+    /// next fence.
+    ///
+    /// ```text
+    /// W commit word                      without hidden entries, if the cell has some
+    /// A cell insert
+    /// ```
+    #[inline(always)]
+    pub(super) fn add(
+        &self,
+        row: LeafWords<'_>,
+        leaf: CellLeaf<'_>,
+        cell: usize,
+        (hash, entry): (u64, Entry),
+    ) {
+        let (medium, mut notes) = (self.pool.medium(), row.notes::<M>());
+        if !Self::candidates(hash).is_near(cell) {
+            notes = notes.with_far(hash);
         }
-        let notes = row.notes::<M>();
         if notes.hidden_in(cell) != 0 {
             leaf.cell(cell).clear(medium, notes.hidden_in(cell));
         }
-        leaf.cell(cell).insert(medium, new.hash, new.entry);
-        let _ = medium.fence();
+        leaf.cell(cell).insert(medium, hash, entry);
         row.set_notes::<M>(notes.without_hidden_in(cell).with_count(notes.count() + 1));
     }
 }
