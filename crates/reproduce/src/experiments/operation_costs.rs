@@ -183,7 +183,8 @@ fn in_one_leaf(name: &str, entries: u64) -> Result<(Means, Means)> {
     Ok((means(&inserts), means(&removes)))
 }
 
-/// Counts inserts of random keys that split a leaf and no inner node.
+/// Counts inserts of random keys that split a leaf and no inner node. All values differ, because a
+/// split logs no word that stays the same.
 fn splits(name: &str) -> Result<Means> {
     const TREES: u64 = 8;
     const LEAVES_MAX: u64 = 20;
@@ -194,8 +195,9 @@ fn splits(name: &str) -> Result<Means> {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut before = index.check()?;
         while before.inner_nodes < 3 && before.leaves < LEAVES_MAX {
+            let key: u64 = rng.random();
             let _ = counter.take();
-            index.insert(rng.random(), 1)?;
+            index.insert(key, !key)?;
             let counts = counter.take();
             let after = index.check()?;
             if after.leaves > before.leaves && after.inner_nodes == before.inner_nodes {
