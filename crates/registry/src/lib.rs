@@ -35,7 +35,9 @@
 //! # }
 //! ```
 
-pub use bristlecone_simulated::{CCL_BATCHES, LS_VARIANTS, LsVariant, is_built};
+pub use bristlecone_simulated::{
+    CCL_ABLATIONS, CCL_BATCHES, CclAblation, LS_VARIANTS, LsVariant, is_built,
+};
 pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;

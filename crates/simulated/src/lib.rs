@@ -14,7 +14,7 @@ mod listed;
 mod variants;
 
 pub use listed::is_listed;
-pub use variants::{CCL_BATCHES, LS_VARIANTS, LsVariant};
+pub use variants::{CCL_ABLATIONS, CCL_BATCHES, CclAblation, LS_VARIANTS, LsVariant};
 
 use bristlecone_pmem::Simulated;
 use bristlecone_trees::erased::Forms;

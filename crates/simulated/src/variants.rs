@@ -5,6 +5,7 @@ use super::is_built;
 use bristlecone_pmem::Simulated;
 use bristlecone_trees::ErasedDesign;
 use bristlecone_trees::designs::btree_ls::{GC_OFF, LsChoice, LsOptions, LsUsual};
+use bristlecone_trees::designs::ccl_btree::techniques::Chosen;
 use bristlecone_trees::designs::{BTreeLs, CclBTree};
 
 /// A form on a simulated medium with integer keys.
@@ -27,6 +28,29 @@ const ALL_CCL_BATCHES: [Form; 9] = [
     Form::of::<CclBTree<6>>(),
     Form::of::<CclBTree<7>>(),
     Form::of::<CclBTree<8>>(),
+];
+
+/// `ccl-btree` without techniques of the paper.
+#[derive(Debug)]
+pub struct CclAblation {
+    /// The technique that this form adds to the one before it.
+    pub technique: &'static str,
+    /// The compiled design.
+    pub form: Form,
+}
+
+/// `ccl-btree` without a buffer, then with one technique more each; the last one has all.
+pub static CCL_ABLATIONS: &[CclAblation] =
+    if has_variants("ccl-btree") { &ALL_CCL_ABLATIONS } else { &[] };
+
+const ALL_CCL_ABLATIONS: [CclAblation; 4] = [
+    CclAblation { technique: "no buffer", form: Form::of::<CclBTree<0>>() },
+    CclAblation { technique: "buffer", form: Form::of::<CclBTree<2, Chosen<false, false>>>() },
+    CclAblation {
+        technique: "write-conservative logging",
+        form: Form::of::<CclBTree<2, Chosen<true, false>>>(),
+    },
+    CclAblation { technique: "locality-aware collection", form: Form::of::<CclBTree<2>>() },
 ];
 
 /// `btree-ls` with other options than the list has.

@@ -3,6 +3,8 @@
 //! The paper's law is for upserts of keys that are present. Of each `N + 1` of them, one flushes
 //! the buffer and writes the leaf's media unit. The other `N` are logged in entries of 24 B that
 //! share units. So an upsert writes `(1 + N * 24 / 256) / (N + 1)` units.
+//!
+//! [`techniques`] counts upserts without the paper's techniques, then with one more each.
 
 use super::form::variants_missing;
 use bristlecone_lab::bench::{modelled_device, modelled_medium};
@@ -10,7 +12,9 @@ use bristlecone_lab::device::Profile;
 use bristlecone_lab::system::DesignTree;
 use bristlecone_lab::workload::mix64;
 use bristlecone_lab::{LabError, Result};
-use bristlecone_registry::CCL_BATCHES;
+use bristlecone_pmem::Simulated;
+use bristlecone_registry::{CCL_ABLATIONS, CCL_BATCHES};
+use bristlecone_trees::ErasedDesign;
 
 /// The greatest number of upserts of a modelled buffer.
 pub const BATCH_MAX: usize = 8;
@@ -24,6 +28,9 @@ pub struct Upserts {
     /// The mean number of keys of a leaf.
     pub keys_per_leaf: f64,
 }
+
+/// The bytes that an upsert changes for its caller: a pair.
+const USER_BYTES: u64 = 16;
 
 /// The part of a media unit that a log entry takes.
 pub(crate) const ENTRY_UNITS: f64 = 24.0 / 256.0;
@@ -40,21 +47,12 @@ pub fn law(batch: usize) -> f64 {
 /// # Errors
 /// `batch` is over [`BATCH_MAX`], or a tree failed.
 pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -> Result<Upserts> {
-    /// The bytes that an upsert changes for its caller: a pair.
-    const USER_BYTES: u64 = 16;
-    /// The bytes of the medium for each key in leaves and logs, and beside them.
-    const ROOM_BYTES: [u64; 2] = [256, 16 << 20];
     if CCL_BATCHES.is_empty() {
         return Err(variants_missing("ccl-btree"));
     }
     let asked = || LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"));
     let design = CCL_BATCHES.get(batch).ok_or_else(asked)?;
-    let medium = modelled_medium(all * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;
-    let tree = DesignTree::create(design, medium)?;
-    let mut keys: Vec<u64> = (0..all).map(mix64).collect();
-    for &key in &keys {
-        tree.index().upsert(key, key)?;
-    }
+    let (tree, mut keys) = loaded(design, profile, all)?;
     keys.sort_unstable();
     // Opening empties all buffers. So the buffers of leaves that are not written cost no copies.
     let tree = tree.reopen(design)?;
@@ -78,4 +76,49 @@ pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -
         units: device.report().media_bytes_per_op / unit_bytes,
         keys_per_leaf: stats.keys as f64 / stats.leaves as f64,
     })
+}
+
+/// Returns a tree of `all` keys on a model of `profile`, and its keys.
+fn loaded(
+    design: &ErasedDesign<Simulated, u64>,
+    profile: &Profile,
+    all: u64,
+) -> Result<(DesignTree<Simulated, u64>, Vec<u64>)> {
+    /// The bytes of the medium for each key in leaves and logs, and beside them.
+    const ROOM_BYTES: [u64; 2] = [256, 16 << 20];
+    let medium = modelled_medium(all * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;
+    let tree = DesignTree::create(design, medium)?;
+    let keys: Vec<u64> = (0..all).map(mix64).collect();
+    for &key in &keys {
+        tree.index().upsert(key, key)?;
+    }
+    Ok((tree, keys))
+}
+
+/// Returns the media units of an upsert without the paper's techniques, then with one more each,
+/// and the name of the technique. A pass upserts each of `all` keys once, in an order of its own.
+/// The last of `passes` passes is counted; those before it run collections.
+///
+/// # Errors
+/// This build lacks the variants of `ccl-btree`, or a tree failed.
+pub fn techniques(profile: &Profile, [all, passes]: [u64; 2]) -> Result<Vec<(&'static str, f64)>> {
+    if CCL_ABLATIONS.is_empty() {
+        return Err(variants_missing("ccl-btree"));
+    }
+    let units = |design| -> Result<f64> {
+        let (tree, mut keys) = loaded(design, profile, all)?;
+        let device = modelled_device(tree.medium());
+        for pass in 1..=passes {
+            keys.sort_unstable_by_key(|&key| mix64(key ^ pass));
+            device.reset_counts();
+            for &key in &keys {
+                tree.index().upsert(key, pass)?;
+                device.end_op(USER_BYTES);
+            }
+        }
+        device.settle();
+        tree.index().check()?;
+        Ok(device.report().media_bytes_per_op / profile.media.unit_bytes as f64)
+    };
+    CCL_ABLATIONS.iter().map(|form| Ok((form.technique, units(&form.form)?))).collect()
 }

@@ -52,3 +52,16 @@ fn collections_log_two_thirds_of_the_log_once_more() {
         assert_near("units", units, leaves + (1.0 + COLLECTED) * logs, 0.03);
     }
 }
+
+#[test]
+fn each_technique_saves_media_writes() {
+    const ALL: u64 = 50_000;
+    const PASSES: u64 = 5;
+    let found = buffered_upserts::techniques(&profile("optane-200"), [ALL, PASSES]).unwrap();
+    let units: Vec<_> = found.iter().map(|&(_, units)| units).collect();
+    assert_eq!(units.len(), 4);
+    assert!(units.windows(2).all(|pair| pair[1] < pair[0]), "{found:?}");
+    // Without write-conservative logging each write is an entry of 24 B, with it two of three are.
+    // More entries also make more collections.
+    assert!(units[1] - units[2] > 24.0 / 256.0 / 3.0, "{found:?}");
+}

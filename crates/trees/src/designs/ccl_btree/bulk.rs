@@ -5,6 +5,7 @@
 
 use super::CclBTreeIndex;
 use super::layout::{self, CAPACITY, LeafView};
+use super::techniques::Techniques;
 use crate::bulk::{LeafLoader, LoadedBlocks, NewLeaf, filled, write_leaves};
 use crate::index::TreeError;
 use crate::inner::{Direction, InnerNodes, SeparatedLeaf};
@@ -14,12 +15,14 @@ use crate::leaf_table::latch_leaf;
 use bristlecone_pmem::{Medium, PmPtr, Pool, PoolError};
 
 /// An index, and the stamp of the leaves of a load.
-struct Loader<'t, M: Medium, K: Key, const BATCH: usize> {
-    tree: &'t CclBTreeIndex<M, K, BATCH>,
+struct Loader<'t, M: Medium, K: Key, const BATCH: usize, T> {
+    tree: &'t CclBTreeIndex<M, K, BATCH, T>,
     stamp: u64,
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> LeafLoader<M, K> for Loader<'_, M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> LeafLoader<M, K>
+    for Loader<'_, M, K, BATCH, T>
+{
     fn loader_pool(&self) -> &Pool<M> {
         &self.tree.pool
     }
@@ -41,7 +44,7 @@ impl<M: Medium, K: Key, const BATCH: usize> LeafLoader<M, K> for Loader<'_, M, K
     }
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, BATCH, T> {
     /// Fills the empty index with `pairs`, and each leaf to `fill_percent` of its capacity.
     ///
     /// ```text

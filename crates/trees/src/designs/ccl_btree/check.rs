@@ -3,13 +3,14 @@
 use super::CclBTreeIndex;
 use super::layout::{self, CAPACITY};
 use super::recover::LinkedLeaf;
+use super::techniques::Techniques;
 use crate::index::{TreeError, TreeStats};
 use crate::inner::InnerNodes;
 use crate::key::Key;
 use crate::leaf_table::check_range;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
-impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, BATCH, T> {
     /// Checks invariants 1 and 4 of the design, and that each buffered write has a stamp above its
     /// leaf's. Returns the counts.
     pub(super) fn collect_stats(&self) -> Result<TreeStats, TreeError> {

@@ -15,10 +15,11 @@
 //!    thread that makes it fences it before the next step can end the collection.
 
 use super::CclBTreeIndex;
-use super::buffer::BATCH_MAX;
+use super::buffer::{BATCH_MAX, BufferNode};
 use super::chunk::{self, LogEntry};
 use super::layout;
 use super::log::{DUE, HELPED, IDLE, RUNNING};
+use super::techniques::Techniques;
 use crate::index::{MaintenanceCost, TreeError};
 use crate::inner::{load, store};
 use crate::key::Key;
@@ -52,7 +53,7 @@ pub(super) const fn maintenance_cost(batch: usize) -> MaintenanceCost {
     MaintenanceCost { most, every: 16 }
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, BATCH, T> {
     /// Returns `true` if this call began a collection. A thread calls it with its lane latched. A
     /// worthwhile collection begins at once, or becomes due for a maintenance worker. If one was
     /// already due and the logs have twice the size, it begins in any case, and writes run its
@@ -177,6 +178,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         // recorded its entries of the old epoch; one that takes it later sees the new epoch.
         let Some(_held) = node.latch::<M>().lock() else { return Ok(false) };
         let parity = self.log.epoch() & 1;
+        if !T::LOCAL {
+            return self.settle_former(&node, parity, guard);
+        }
         let mut has_copied = false;
         for slot in 0..node.meta::<M>().count() {
             let meta = node.meta::<M>();
@@ -195,6 +199,23 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             node.set_meta::<M>(meta.logged(slot, parity));
         }
         Ok(has_copied)
+    }
+
+    /// Settles a buffer with entries of another parity than `parity`, which is that of the epoch.
+    /// Returns `true` if there were any.
+    fn settle_former(
+        &self,
+        node: &BufferNode<'_>,
+        parity: u64,
+        guard: &Guard,
+    ) -> Result<bool, Corrupt> {
+        let meta = node.meta::<M>();
+        let former = (0..meta.count()).filter(|&slot| meta.parity(slot) != parity).count();
+        if former > 0 {
+            self.settle_buffer(node, &self.leaf(node.leaf::<M>())?, None, guard)?;
+            self.log.discount_settled(former); // They are no garbage of this epoch.
+        }
+        Ok(former > 0)
     }
 
     /// Collects now: frees all log chunks without live entries. Writes may run at the same time.

@@ -3,13 +3,16 @@
 
 use super::CclBTreeIndex;
 use super::buffer::BufferNode;
+use super::techniques::Techniques;
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf_table::{LeafTable, RowCopy, check_range};
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
-impl<M: Medium, K: Key, const BATCH: usize> LeafTable for CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> LeafTable
+    for CclBTreeIndex<M, K, BATCH, T>
+{
     type Medium = M;
     type Key = K;
     type Inner = Inner<M>;

@@ -222,6 +222,11 @@ impl<M: Medium> LaneLogs<M> {
         self.lanes[own_lane::<M>()].settled.fetch_add(writes as u64, Ordering::Relaxed);
     }
 
+    /// Takes `writes` off the count of settled writes, to which this thread has just added them.
+    pub(super) fn discount_settled(&self, writes: usize) {
+        self.lanes[own_lane::<M>()].settled.fetch_sub(writes as u64, Ordering::Relaxed);
+    }
+
     /// Returns the numbers of entries appended and of writes settled since the open.
     fn totals(&self) -> [u64; 2] {
         self.lanes.iter().fold([0, 0], |[appended, settled], lane| {

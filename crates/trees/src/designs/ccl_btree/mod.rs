@@ -26,6 +26,7 @@
 //! | `bulk` | bulk loads |
 //! | `write`, `smo` | write operations; splits and the removal of empty leaves |
 //! | `collect` | log garbage collection |
+//! | `techniques` | what the lab leaves out |
 //! | `leaf_table` | the read side of a leaf and its buffer |
 //! | `recover`, `check` | creating, opening, closing; checking |
 
@@ -41,6 +42,7 @@ mod log;
 mod recover;
 mod settle;
 mod smo;
+pub mod techniques;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -60,19 +62,20 @@ use core::ops::{Bound, ControlFlow};
 use layout::LeafView;
 use log::LaneLogs;
 use std::sync::Arc;
+use techniques::{Published, Techniques};
 
 /// CCL-BTree with buffers of `BATCH` writes, 0 to 8; the paper's choice is 2.
 #[derive(Debug)]
-pub struct CclBTree<const BATCH: usize>;
+pub struct CclBTree<const BATCH: usize, T = Published>(PhantomData<T>);
 
-impl<const BATCH: usize> CclBTree<BATCH> {
+impl<const BATCH: usize, T> CclBTree<BATCH, T> {
     /// Returns the most lines of a leaf, the first excepted, that `entries` entries can touch.
     const fn lines(entries: usize) -> u32 {
         if entries < 3 { entries as u32 } else { 3 }
     }
 }
 
-impl<const BATCH: usize> Design for CclBTree<BATCH> {
+impl<const BATCH: usize, T: Techniques> Design for CclBTree<BATCH, T> {
     const SPEC: Spec = Spec {
         name: "ccl-btree",
         source: "Li et al., CCL-BTree, EuroSys 2024",
@@ -104,11 +107,11 @@ impl<const BATCH: usize> Design for CclBTree<BATCH> {
         0 => None,
         _ => Some(collect::maintenance_cost(BATCH)),
     };
-    type Index<M: Medium, K: Key> = CclBTreeIndex<M, K, BATCH>;
+    type Index<M: Medium, K: Key> = CclBTreeIndex<M, K, BATCH, T>;
 }
 
 /// A CCL-BTree index in a pool.
-pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize> {
+pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize, T = Published> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
     /// The inner nodes. Their leaf offsets are indices of buffer nodes.
@@ -116,16 +119,18 @@ pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize> {
     buffers: Buffers,
     log: LaneLogs<M>,
     maintainers: Maintainers,
-    key: PhantomData<fn() -> K>,
+    key: PhantomData<fn() -> (K, T)>,
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> fmt::Debug for CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> fmt::Debug
+    for CclBTreeIndex<M, K, BATCH, T>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CclBTreeIndex").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, BATCH, T> {
     #[inline(always)]
     fn leaf(&self, at: PmPtr) -> Result<LeafView<'_>, Corrupt> {
         LeafView::new(&self.pool, at)
@@ -141,7 +146,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> PmIndex<M, K>
+    for CclBTreeIndex<M, K, BATCH, T>
+{
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         Self::create_at(pool, root)
     }

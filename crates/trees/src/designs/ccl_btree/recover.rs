@@ -4,6 +4,7 @@ use super::buffer::Buffers;
 use super::layout::{self, LeafView};
 use super::log::{self, LaneLogs, ROOT_WORDS};
 use super::settle::{SettleOptions, settle};
+use super::techniques::Techniques;
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
@@ -33,7 +34,7 @@ struct LiveEntry<K: Key> {
     change: EntryChange,
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, BATCH, T> {
     /// Creates an empty index. Durable on return.
     ///
     /// ```text
@@ -50,7 +51,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let mut image = vec![0; ROOT_BYTES as usize];
         image[..8].copy_from_slice(&leaf.offset().to_le_bytes());
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
-        pool.create_root(root, CclBTree::<BATCH>::SPEC.kind::<K>(), block)
+        pool.create_root(root, CclBTree::<BATCH, T>::SPEC.kind::<K>(), block)
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let mut index = Self::assemble(pool, block)?;
@@ -94,7 +95,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         root: &str,
         opened: Opened,
     ) -> Result<Self, TreeError> {
-        let block = find_root(&pool, root, CclBTree::<BATCH>::SPEC.kind::<K>())?;
+        let block = find_root(&pool, root, CclBTree::<BATCH, T>::SPEC.kind::<K>())?;
         let mut index = Self::assemble(pool, block)?;
         let crashed = opened == Opened::Crashed;
         if crashed {

@@ -4,6 +4,7 @@ use super::CclBTreeIndex;
 use super::buffer::BufferNode;
 use super::layout::{self, LeafView};
 use super::settle::{SettleOptions, settle};
+use super::techniques::Techniques;
 use super::write::{BufferedChange, LatchedLeaf};
 use crate::fingerprint;
 use crate::index::TreeError;
@@ -14,7 +15,7 @@ use crate::leaf_table::{EntryChange, KeyedEntries};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
-impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, BATCH, T> {
     /// Inserts a new key into a leaf that has no space for it. Durable on return.
     ///
     /// A remove in the buffer makes space: then the buffer settles, and the key after it. Else the

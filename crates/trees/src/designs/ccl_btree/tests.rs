@@ -4,7 +4,7 @@ use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, PoolError};
 use std::collections::BTreeMap;
 
-type Index<M, const BATCH: usize> = CclBTreeIndex<M, u64, BATCH>;
+type Index<M, const BATCH: usize, T = Published> = CclBTreeIndex<M, u64, BATCH, T>;
 
 #[test]
 fn the_last_write_of_a_batch_settles_the_buffer() {
@@ -206,12 +206,12 @@ fn one_write_of_each_batch_settles() {
 }
 
 /// Runs random operations in eight sessions, with crashes and closes between them.
-fn run_sessions<const BATCH: usize>(keys: u64) {
+fn run_sessions<const BATCH: usize, T: Techniques>(keys: u64) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
     let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
     let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
-    let mut index = Index::<Mapped, BATCH>::create(Arc::new(pool), "t").unwrap();
+    let mut index = Index::<Mapped, BATCH, T>::create(Arc::new(pool), "t").unwrap();
     let mut model = BTreeMap::new();
     let mut state = BATCH as u64 + keys;
     for session in 0..8 {
@@ -263,11 +263,11 @@ fn run_sessions<const BATCH: usize>(keys: u64) {
 #[test]
 fn pairs_survive_crashes_with_buffers_of_every_size() {
     for keys in [20, 2000] {
-        run_sessions::<0>(keys);
-        run_sessions::<1>(keys);
-        run_sessions::<2>(keys);
-        run_sessions::<3>(keys);
-        run_sessions::<8>(keys);
+        run_sessions::<0, Published>(keys);
+        run_sessions::<1, Published>(keys);
+        run_sessions::<2, Published>(keys);
+        run_sessions::<3, Published>(keys);
+        run_sessions::<8, Published>(keys);
     }
 }
 
@@ -361,6 +361,7 @@ fn writes_collect_only_if_the_maintenance_worker_is_far_behind() {
 }
 
 mod placement;
+mod techniques;
 
 /// A stamp at the end of its range would wrap around, and later writes would seem older than the
 /// damaged leaf.

@@ -5,6 +5,7 @@ use super::buffer::{BATCH_MAX, BufferNode, SlotStates};
 use super::chunk::LogEntry;
 use super::layout::{self, CAPACITY, LeafView};
 use super::settle::{SettleOptions, settle};
+use super::techniques::Techniques;
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
@@ -40,7 +41,7 @@ pub(super) struct LatchedLeaf<'a, M: Medium> {
     _held: Exclusive<OnDram<'a, M>>,
 }
 
-impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, BATCH, T> {
     fn key_state_of(
         &self,
         latched: &LatchedLeaf<'_, M>,
@@ -121,6 +122,11 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             return self.split(latched, key, incoming, guard);
         }
         if !self.buffer_write(latched, incoming)? {
+            let meta = latched.node.meta::<M>();
+            if !T::CONSERVATIVE && meta.count() > 0 && self.log_write(latched, incoming)?.is_some()
+            {
+                self.log.count_settled(1);
+            }
             self.settle_buffer(&latched.node, &latched.leaf, Some(incoming), guard)?;
         }
         Ok(())
@@ -141,28 +147,39 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         latched: &LatchedLeaf<'_, M>,
         incoming: &BufferedChange,
     ) -> Result<bool, Corrupt> {
-        let (node, medium) = (&latched.node, self.pool.medium());
+        let node = &latched.node;
         let meta = node.meta::<M>();
         let slot = incoming.slot.unwrap_or(meta.count());
         if slot >= BATCH {
             return Ok(false);
         }
+        let Some(parity) = self.log_write(latched, incoming)? else { return Ok(false) };
+        node.set_entry::<M>(slot, incoming.change.entry);
+        let is_removed = incoming.change.is_removed;
+        node.set_meta::<M>(meta.write(slot, is_removed, incoming.is_new, parity));
+        Ok(true)
+    }
+
+    /// Logs a write. Returns the parity of the log's epoch; `None` if there is no log space.
+    fn log_write(
+        &self,
+        latched: &LatchedLeaf<'_, M>,
+        incoming: &BufferedChange,
+    ) -> Result<Option<u64>, Corrupt> {
+        let (node, medium) = (&latched.node, self.pool.medium());
         if incoming.is_stored {
             let _ = medium.fence();
         }
-        let stamp = layout::after(self.last_stamp(node, &latched.leaf, meta));
+        let stamp = layout::after(self.last_stamp(node, &latched.leaf, node.meta::<M>()));
         let logged = LogEntry { stamp, change: incoming.change };
         let appended =
             self.log.append(&self.pool, self.root_words()?, &logged, || self.is_due())?;
-        let Some(appended) = appended else { return Ok(false) };
+        let Some(appended) = appended else { return Ok(None) };
         if !appended.is_durable {
             let _ = medium.fence();
         }
-        node.set_entry::<M>(slot, incoming.change.entry);
         node.set_stamp::<M>(stamp);
-        let is_removed = incoming.change.is_removed;
-        node.set_meta::<M>(meta.write(slot, is_removed, incoming.is_new, appended.parity));
-        Ok(true)
+        Ok(Some(appended.parity))
     }
 
     /// Returns a stamp no lower than that of any log entry of the leaf that may count.
