@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Lines that the README may have.
 const README_MAX: usize = 130;
 /// Words that all documents together may have.
-const WORDS_MAX: usize = 42_000;
+const WORDS_MAX: usize = 42_500;
 /// Words that all documents together should have at most.
 const WORDS_AIM: usize = 40_000;
 
