@@ -3,7 +3,7 @@
 //!
 //! See `docs/designs/btree-native.md` for the source, the budget and the mechanisms.
 //!
-//! The [root block](crate::root_block) points to the root node and to the log. Its latch is shared
+//! The root block (`root_block.rs`) points to the root node and to the log. Its latch is shared
 //! to follow the root pointer, and held to replace it.
 //!
 //! 1. Every key of a node lies in the range that the separators above the node give. A leaf's link

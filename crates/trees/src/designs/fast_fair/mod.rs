@@ -1,7 +1,7 @@
 //! FAST & FAIR: every node in persistent memory, sorted and shifted in place without a log. A split
 //! links the sibling before it changes the node or the parent.
 //!
-//! The [root block](crate::root_block) points to the leftmost node of the highest level.
+//! The root block (`root_block.rs`) points to the leftmost node of the highest level.
 //!
 //! 1. A node holds the keys from its low key up to its sibling's low key. Its low key never
 //!    changes. The nodes of a level, from sibling to sibling, hold all keys. The leftmost node's

@@ -2,7 +2,7 @@
 //!
 //! See `docs/designs/wo-tree.md` for the source, the budget and the mechanisms.
 //!
-//! The [root block](crate::root_block) points to the leftmost node of the highest level, which is 1
+//! The root block (`root_block.rs`) points to the leftmost node of the highest level, which is 1
 //! or above, and to the log.
 //!
 //! 1. A node holds the keys from its low key up to the next node's low key. Its low key never
