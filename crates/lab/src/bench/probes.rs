@@ -52,7 +52,7 @@ pub fn splits(target: &Target, recipe: &Recipe, delays: Delays) -> Result<Splits
             wrong += u64::from(!session.insert(key, value_of(key, 0))?);
         }
         let time = start.elapsed();
-        let counts = tree.medium().simulation_as::<Count<Memory>>().map(Count::take);
+        let counts = tree.medium().simulation_as::<Count<Delay<Mapped>>>().map(Count::take);
         let counts = counts.expect("this pass made its medium");
         all += time;
         lines += counts.lines;
