@@ -104,6 +104,10 @@ fn byte_string_keys_are_refused_where_they_cannot_be_used() {
     assert!(with(&["--workload", "reopen-crash"]).contains("--keys"));
     assert!(with(&["--workload", "get", "--device", "pcm"]).contains("keys of 8 B"));
     assert!(refused(&["--workload", "get", "--keys", "no-such-file"]).contains("key-sets.sh"));
+    if !cfg!(feature = "all-sizes") {
+        let few = ["bench", "--design", "lb-tree", "--keys", "16", "--workload", "get"];
+        assert!(run(&few, b"").refused(2).contains("`cargo lab` builds all designs with them"));
+    }
 }
 
 #[test]
