@@ -28,7 +28,7 @@ defects! {
     LsHeadVolatile = own(
         "btree-ls",
         "ls-head-volatile",
-        "the head of a log is not flushed before records are written behind it: old ones count again",
+        "the head of a log is not flushed before records follow it: old ones count again",
         "a pointer that is stored in time but not flushed",
     ),
     /// A delta is visible before it is durable.

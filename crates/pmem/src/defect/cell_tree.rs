@@ -42,7 +42,7 @@ defects! {
     HiddenRecords = own(
         "cell-tree",
         "hidden-records",
-        "a hidden entry outlives its record, whose block a lower key gets: an open takes it for one",
+        "a hidden entry outlives its record, and a lower key gets the block: an open counts it",
         "hidden entries",
     ),
     /// A merge leaves the hidden entries of the left leaf.

@@ -102,7 +102,8 @@ fn techniques(bench: &mut Workbench<'_>, profile: &Profile) -> Result<Bars> {
     Ok(Bars {
         title: "Media writes of an upsert, by technique".into(),
         description: format!(
-            "Each bar has one technique more than the one above it. Media blocks of 256 B, counted on the device model; {PASSES} passes over {all} keys, of which the last counts."
+            "Each bar has one technique more than the one above it. Media blocks of 256 B, counted \
+             on the device model; {PASSES} passes over {all} keys, of which the last counts."
         ),
         category: "technique".into(),
         value: "media blocks written per upsert".into(),

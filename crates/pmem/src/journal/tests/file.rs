@@ -194,7 +194,7 @@ fn a_folder_keeps_the_files_that_are_of_no_journal() {
     assert!(elsewhere.join("letter.txt").exists() && !journal.is_symlink());
 }
 
-/// Its pool was moved away while it was open, and another took its place.
+/// A pool is moved away while it is open, and another takes its place.
 #[test]
 fn a_journal_that_is_open_elsewhere_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();

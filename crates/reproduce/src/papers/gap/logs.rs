@@ -175,7 +175,8 @@ fn by_pointers(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
         curves,
     );
     let note = format!(
-        "With {}: {} a second. A lookup prefetches the records to which the row points, then walks the chain.",
+        "With {}: {} a second. A lookup prefetches the records to which the row points, then walks \
+         the chain.",
         POINTERS[0],
         in_words(&tried[0], &KINDS),
     );

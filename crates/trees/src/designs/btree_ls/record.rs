@@ -163,7 +163,7 @@ pub(super) struct LeafRange {
     pub(super) high: Option<u64>,
 }
 
-/// What a base depends on.
+/// The record and the leaf that a base depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BaseOrigin {
     /// The newest record of the leaf before this base, for a base that may not count.
