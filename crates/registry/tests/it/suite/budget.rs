@@ -11,7 +11,7 @@
 
 use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, on, rng};
-use super::{Index, Subject};
+use super::{IS_THOROUGH, Index, Subject};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::medium::Counts;
@@ -24,7 +24,7 @@ use rand::seq::SliceRandom;
 
 /// Keys that random operations draw from.
 const KEYS: u64 = 600;
-const OPERATIONS: u64 = 4000;
+const OPERATIONS: u64 = if IS_THOROUGH { 4000 } else { 1500 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

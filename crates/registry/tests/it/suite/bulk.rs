@@ -2,7 +2,7 @@
 
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, check_settled, close, rng};
-use super::{Index, Subject};
+use super::{IS_THOROUGH, Index, Subject};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_trees::spec::INNER_ARRAY;
 use bristlecone_trees::{Order, Text, TreeStats};
@@ -10,8 +10,8 @@ use core::ops::{Bound, ControlFlow};
 use rand::seq::SliceRandom;
 
 /// Keys. A build with all node sizes is the nightly one.
-const INTEGERS: u64 = if cfg!(feature = "all-sizes") { 100_000 } else { 40_000 };
-const TEXTS: u64 = 15_000;
+const INTEGERS: u64 = if IS_THOROUGH { 100_000 } else { 20_000 };
+const TEXTS: u64 = if IS_THOROUGH { 15_000 } else { 8000 };
 /// Blocks that an emptied index may hold beyond those of one that was never used: a node that stays
 /// at each level, no more.
 const LEFT_BLOCKS: u64 = 4;

@@ -10,7 +10,7 @@
 use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, close, rng};
-use super::{Index, Subject};
+use super::{IS_THOROUGH, Index, Subject};
 use bristlecone_pmem::sync::pin;
 use bristlecone_trees::{Order, Text};
 use core::ops::{Bound, ControlFlow};
@@ -22,7 +22,7 @@ use std::panic::catch_unwind;
 
 const KEYS: u64 = 500;
 /// Damaged pools of a design. A build with all node sizes is the nightly one.
-const CASES: u32 = if cfg!(feature = "all-sizes") { 400 } else { 150 };
+const CASES: u32 = if IS_THOROUGH { 400 } else { 60 };
 /// Loads allowed to one operation on one key, and to one walk of everything: what is bounded may
 /// still go through the whole pool several times before it gives up.
 const OPERATION_STEPS: i64 = 4_000_000;

@@ -16,14 +16,18 @@ const STEPS: u64 = 2000;
 /// The designs that have no bulk load.
 const WITHOUT: [&str; 5] = ["fast-fair", "fast-fair-r", "btree-native", "btree-ls", "cell-tree"];
 
-/// Both kinds of key, in every space; and loads that are refused.
+/// Both kinds of key, in every space; loads of all sizes; and loads that are refused.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     for space in SPACES {
         loaded(integers, space);
         loaded(texts, space);
     }
-    refused(integers);
-    refused(texts);
+    if !WITHOUT.contains(&integers.spec.name) {
+        filled(integers);
+        filled(texts);
+        refused(integers);
+        refused(texts);
+    }
 }
 
 /// Loads `pairs` into nodes `fill_percent` % full. Returns `false` if the design has no bulk load.
@@ -83,11 +87,32 @@ fn agree<K: TestKey>(index: &Index<K>, model: &BTreeMap<K::Owned, u64>, when: &s
     }
 }
 
+/// Loads of no pair, of some, and of a leaf's and more, into nodes as full as can be, and with one
+/// entry: each is changed until no third key is as it was.
+fn filled<K: TestKey>(subject: &Subject<K>) {
+    for fill_percent in [1, 70, 100] {
+        for count in [0, 1, 2, 14, 15, 29, 250, 1000] {
+            let index = (subject.create)(dram(), ROOT).unwrap();
+            let key = |n| K::nth(Space::Dense, n);
+            let mut model: BTreeMap<_, _> = (0..count).map(|n| (key(3 * n), !n)).collect();
+            load(&*index, &model, fill_percent);
+            agree(&*index, &model, "after a load");
+            for n in (0..3 * count).map(|n| n * 7919 % (3 * count)) {
+                let here = key(n);
+                if n % 5 == 0 {
+                    assert_eq!(index.remove(K::borrow(&here)).unwrap(), model.remove(&here));
+                } else {
+                    let former = index.upsert(K::borrow(&here), n).unwrap();
+                    assert_eq!(former, model.insert(here, n));
+                }
+            }
+            agree(&*index, &model, "after changes");
+        }
+    }
+}
+
 /// Loads of unsorted pairs, and into an index with a pair.
 fn refused<K: TestKey>(subject: &Subject<K>) {
-    if WITHOUT.contains(&subject.spec.name) {
-        return;
-    }
     let index = (subject.create)(dram(), ROOT).unwrap();
     let mut pairs: Vec<_> = (0..PAIRS).map(|n| (K::nth(Space::Dense, n), n)).collect();
     pairs.push(pairs[0].clone());

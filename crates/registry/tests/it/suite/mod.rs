@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`model`] | the answers of a `BTreeMap`, for any operations, and a sound structure |
 //! | [`visitors`] | that a scan holds no latch while it shows a pair |
-//! | [`bulk`] | 100 000 keys in and out again, and every block given back |
+//! | [`bulk`] | 20 000 keys, or 100 000, in and out again, and every block given back |
 //! | [`loads`] | a bulk load into an empty index; or a refusal, of the designs that have none |
 //! | [`reopen`] | nothing lost by a close or by a death, nothing leaked |
 //! | [`budget`] | the lines and fences that the spec states, exactly |
@@ -35,6 +35,9 @@ pub(crate) mod visitors;
 use bristlecone_pmem::Simulated;
 use bristlecone_registry::{DesignEntry, Memory};
 use bristlecone_trees::{Design, ErasedDesign, PmIndex, Text};
+
+/// `true` in the nightly job's build, where no one waits for the tests: more cases of everything.
+pub(crate) const IS_THOROUGH: bool = cfg!(feature = "all-sizes");
 
 /// A design as almost every suite sees it.
 pub(crate) type Subject<K> = ErasedDesign<Simulated, K>;

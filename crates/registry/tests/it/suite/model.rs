@@ -9,7 +9,7 @@
 
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, seed};
-use super::{Index, Subject};
+use super::{IS_THOROUGH, Index, Subject};
 use bristlecone_trees::{Order, Text, TreeStats};
 use core::ops::{Bound, ControlFlow};
 use proptest::collection::vec;
@@ -89,12 +89,12 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Integer keys.
 pub(crate) fn integers(subject: &Subject<u64>) {
-    run(subject, 24);
+    run(subject, if IS_THOROUGH { 24 } else { 10 });
 }
 
 /// Byte-string keys.
 pub(crate) fn texts(subject: &Subject<Text>) {
-    run(subject, 10);
+    run(subject, if IS_THOROUGH { 10 } else { 5 });
 }
 
 fn run<K: TestKey>(subject: &Subject<K>, cases: u32) {

@@ -102,11 +102,9 @@ fn run_sessions<const NODE: usize, T: LsOptions>(pool_bytes: u64, keys: u64) {
 }
 
 #[test]
-fn pairs_survive_crashes_with_leaves_of_every_size() {
+fn pairs_survive_crashes() {
     for keys in [20, 2000, 20_000] {
         run_sessions::<256, LsUsual>(160 << 10, keys);
-        run_sessions::<512, LsUsual>(1 << 20, keys);
-        run_sessions::<1024, LsUsual>(8 << 20, keys);
     }
 }
 
