@@ -25,21 +25,29 @@ pub(super) fn note(address: usize, bytes: usize) {
 
 /// Calls `copy` with the noted ranges that begin in the `bytes` bytes from `base`, and with the
 /// number of their lines, and forgets them. The others belong to other journals.
+///
+/// A range that an error left unfenced may be of another medium, which was here before and was
+/// longer. What does not exist any more is not copied.
 #[inline]
 pub(super) fn take(base: usize, bytes: usize, copy: impl FnOnce(&[(usize, usize)], u64)) {
     let mut noted = NOTED.with_borrow_mut(core::mem::take);
     let is_ours = |&(first, _): &(usize, usize)| first.wrapping_sub(base) < bytes;
     let (mut lines, mut all_ours) = (0, true);
-    for range in &noted {
-        lines += range.1 as u64;
-        all_ours &= is_ours(range);
+    for (first, count) in &mut noted {
+        let at = first.wrapping_sub(base);
+        if at < bytes {
+            *count = (*count).min((bytes - at) / LINE_BYTES);
+            lines += *count as u64;
+        } else {
+            all_ours = false;
+        }
     }
     if all_ours {
         copy(&noted, lines);
         noted.clear();
     } else {
         let ours: Vec<_> = noted.iter().copied().filter(is_ours).collect();
-        copy(&ours, ours.iter().map(|&(_, count)| count as u64).sum());
+        copy(&ours, lines);
         noted.retain(|range| !is_ours(range));
     }
     NOTED.with_borrow_mut(|place| *place = noted);

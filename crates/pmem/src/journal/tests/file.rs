@@ -212,3 +212,25 @@ fn a_journal_that_is_open_elsewhere_is_not_removed() {
     std::fs::rename(&journal, folder.path().join("b.pool.journal")).unwrap();
     assert_eq!(answer(&open(&moved, Durability::Commit).0), 7);
 }
+
+/// A write that finds the pool full has filled its record and fenced nothing. The medium may be
+/// dropped then, and the next one be in the same place, and shorter.
+#[test]
+fn a_flush_without_a_fence_does_no_harm_to_the_next_medium() {
+    let folder = tempfile::tempdir().unwrap();
+    let [long, short] = ["long.pool", "short.pool"].map(|name| folder.path().join(name));
+    create(&long);
+    create(&short);
+    let (pool, _) = open(&long, Durability::Commit);
+    pool.grow(1 << 20).unwrap();
+    let base = pool.medium().base();
+    pool.medium().flush(pool.words(PmPtr::new(0), (1 << 20) / 8).unwrap());
+    drop(pool);
+    let medium = Journaled::open(&short, &options(Durability::Commit)).unwrap();
+    if medium.base() != base {
+        return eprintln!("skipped: the system has chosen another place");
+    }
+    let (pool, _) = Pool::open(medium).unwrap();
+    put(&pool, 7);
+    assert_eq!(answer(&pool), 7);
+}
