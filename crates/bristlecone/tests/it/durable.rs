@@ -125,6 +125,24 @@ fn a_store_without_its_journal_is_refused() {
     assert_eq!(Store::open(&place.path).unwrap().get("a").unwrap(), Some(b"b".to_vec()));
 }
 
+/// A program that still has a removed store open ends after another has made one at the same path.
+#[test]
+fn a_close_keeps_the_journal_of_a_store_that_has_taken_its_path() {
+    let place = place();
+    let options = journaled(Durability::Commit);
+    let removed = options.create(&place.path).unwrap();
+    removed.put("a", "b").unwrap();
+    std::fs::remove_file(&place.path).unwrap();
+    std::fs::remove_dir_all(journal_of(&place.path)).unwrap();
+    let store = options.create(&place.path).unwrap();
+    store.put("c", "d").unwrap();
+    assert!(matches!(removed.close(), Err(Error::Removed { .. })));
+    store.put("e", "f").unwrap();
+    drop(store); // As a kill: the file needs its journal.
+    let store = options.open(&place.path).unwrap();
+    assert!(store.contains("c").unwrap() && store.contains("e").unwrap());
+}
+
 #[test]
 fn a_store_in_memory_is_refused_unless_it_is_trusted() {
     if !Path::new("/dev/shm").is_dir() {

@@ -14,7 +14,9 @@ use super::options::JournalOptions;
 use super::ring::Ring;
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
-use crate::medium::{LockedFile, MediumError, Storage, allocate, check_length, end_of_hole};
+use crate::medium::{
+    LockedFile, MediumError, Storage, allocate, check_length, end_of_hole, is_same,
+};
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::retry_on_intr;
@@ -205,9 +207,18 @@ impl Folder {
         }
     }
 
-    /// Removes the folder. The pool file is whole.
+    /// Removes the folder, unless another journal has taken its path (I2). The pool file is whole.
     pub(super) fn remove(&self) {
-        let _ = remove(&self.path); // The next creation removes what is left.
+        if self.is_at_its_path() {
+            let _ = remove(&self.path); // The next creation removes what is left.
+        }
+    }
+
+    /// Returns `true` if the path of the folder still leads to the files of this journal.
+    fn is_at_its_path(&self) -> bool {
+        let there = fs::metadata(self.path.join(segment_name(0)));
+        let both = (self.file(Place::Segment(0)).metadata(), there);
+        matches!(both, (Ok(here), Ok(there)) if is_same(&here, &there))
     }
 
     fn sync_file(&self, place: Place) -> io::Result<()> {

@@ -200,7 +200,8 @@ fn remove(path: &Path, file: &File) {
     }
 }
 
-fn is_same(a: &Metadata, b: &Metadata) -> bool {
+/// Returns `true` if both are of one file.
+pub(crate) fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 

@@ -39,6 +39,7 @@ pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
 pub use holes::end_of_hole;
 pub use lock::LockedFile;
+pub(crate) use lock::is_same;
 pub(crate) use machine::memory_bytes;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
