@@ -9,6 +9,7 @@
 
 use super::disk::{Disk, Place};
 use super::error::JournalError;
+use super::frame::{self, Expected};
 use super::mark::Mark;
 use super::options::JournalOptions;
 use super::ring::Ring;
@@ -139,7 +140,7 @@ impl Folder {
         if ring.slots() == 0 {
             return Err(missing(RING)(io::ErrorKind::NotFound.into()));
         }
-        if !ring.is_beside(mark.nonce) {
+        if !ring.is_beside(mark.nonce) || is_used_by_later(&segments, &ring, mark)? {
             return Err(JournalError::Foreign { folder: folder.display().to_string() });
         }
         Ok((Self::new(folder, pool, segments), ring))
@@ -281,6 +282,19 @@ impl Disk for Folder {
         let _ = fadvise(self.file(place), 0, None, Advice::DontNeed);
         Ok(())
     }
+}
+
+/// Returns `true` if the open after that of `mark` has written frames: the pool file is older than
+/// its journal, which has lost what that pool needs.
+fn is_used_by_later(segments: &[File], ring: &Ring, mark: &Mark) -> Result<bool, JournalError> {
+    let (later, Some(first)) = (ring.nonce(), segments.first()) else { return Ok(false) };
+    if later == mark.nonce {
+        return Ok(false);
+    }
+    let mut header = [0; frame::HEADER_BYTES];
+    let read = first.read_exact_at(&mut header, 0);
+    read.map_err(|e| JournalError::system("read the journal", e))?;
+    Ok(frame::announced(&header, Expected { nonce: later, position: 0, chain: 0 }).is_some())
 }
 
 /// Gives an empty file `bytes` bytes of space that reads as zeros (I3). With `zeroes` it writes

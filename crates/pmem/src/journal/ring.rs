@@ -147,6 +147,11 @@ impl Ring {
         self.slots > 0 && self.stamped()[..COUNTING_WORDS] == expected
     }
 
+    /// Returns the nonce of the open that has stamped the ring.
+    pub(super) fn nonce(&self) -> u64 {
+        self.stamped()[NONCE]
+    }
+
     /// Returns `true` if the ring lies in the folder of the open with `nonce`, in any boot (I3).
     pub(super) fn is_beside(&self, nonce: u64) -> bool {
         let stamp = self.stamped();

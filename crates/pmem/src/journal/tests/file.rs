@@ -160,6 +160,25 @@ fn a_journal_of_another_time_is_refused() {
     assert_eq!(answer(&open(&path, Durability::Commit).0), 7);
 }
 
+/// A pool file of an earlier copy has the nonce of the open before: its own folder, and what only
+/// that had, is gone.
+#[test]
+fn a_pool_of_one_open_earlier_than_its_journal_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, copy] = ["a.pool", "copy"].map(|name| folder.path().join(name));
+    create(&path);
+    let (pool, _) = open(&path, Durability::Commit);
+    put(&pool, 7);
+    drop(pool);
+    std::fs::copy(&path, &copy).unwrap();
+    let (pool, _) = open(&path, Durability::Commit);
+    put(&pool, 8);
+    drop(pool);
+    std::fs::copy(&copy, &path).unwrap();
+    let opened = Journaled::open(&path, &options(Durability::Commit));
+    assert!(matches!(opened, Err(JournalError::Foreign { .. })));
+}
+
 #[test]
 fn a_kill_while_a_ring_is_stamped_leaves_one_that_lies_beside_its_pool() {
     let folder = tempfile::tempdir().unwrap();
