@@ -16,7 +16,7 @@ use super::ring::Ring;
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
 use crate::medium::{
-    LockedFile, MediumError, Storage, allocate, check_length, end_of_hole, is_same,
+    LockedFile, MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
 };
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
@@ -133,6 +133,7 @@ impl Folder {
             if bytes < geometry.segment_bytes {
                 return Err(missing(&name)(io::ErrorKind::NotFound.into()));
             }
+            fill_holes(&file, geometry.segment_bytes)?; // I3, also of a copy.
             segments.push(file);
         }
         fs::metadata(folder.join(RING)).map_err(missing(RING))?;

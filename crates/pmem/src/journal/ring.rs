@@ -69,9 +69,11 @@ impl Ring {
         Mapped::create(path, Self::file_bytes(slots), &options).map(Self::new)
     }
 
-    /// Opens the ring at `path`.
+    /// Opens the ring at `path`. Allocates the holes that a copy may have.
     pub(super) fn open(path: &Path) -> Result<Self, MediumError> {
-        Mapped::open(path, &Self::file_options(0)).map(Self::new)
+        let mut file = Mapped::open(path, &Self::file_options(0))?;
+        file.fit_to(file.len())?;
+        Ok(Self::new(file))
     }
 
     fn file_options(slots: u64) -> crate::medium::FileOptions {

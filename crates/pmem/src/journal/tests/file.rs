@@ -5,6 +5,9 @@ use crate::journal::{Durability, JournalError, JournalOptions, Journaled};
 use crate::medium::{FileOptions, LockedFile, Mapped, Medium, MediumError};
 use crate::pool::{Opened, POOL_BYTES_MIN, Pool, PoolError};
 use crate::word::PmPtr;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -251,5 +254,33 @@ fn a_flush_without_a_fence_does_no_harm_to_the_next_medium() {
     }
     let (pool, _) = Pool::open(medium).unwrap();
     put(&pool, 7);
+    assert_eq!(answer(&pool), 7);
+}
+
+/// A store to a hole of the ring would end the process if the device were full.
+#[test]
+fn the_holes_of_a_copied_journal_get_space_at_the_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    let (pool, _) = open(&path, Durability::Commit);
+    put(&pool, 7);
+    drop(pool);
+    let files = ["ring", "0007"].map(|name| folder.path().join("a.pool.journal").join(name));
+    let allocated = || files.each_ref().map(|file| std::fs::metadata(file).unwrap().blocks());
+    let before = allocated();
+    for file in &files {
+        let file = File::options().write(true).open(file).unwrap();
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // Nothing is there: a slot that is not used yet, a frame that is not written.
+        if let Err(error) = fallocate(&file, punch, 32 << 10, 8 << 10) {
+            return eprintln!("skipped: the file system makes no holes: {error}");
+        }
+    }
+    let with_holes = allocated();
+    assert!(with_holes[0] < before[0] && with_holes[1] < before[1], "there are holes");
+    let (pool, _) = open(&path, Durability::Commit);
+    let now = allocated();
+    assert!(now[0] >= before[0] && now[1] >= before[1], "no later store needs space");
     assert_eq!(answer(&pool), 7);
 }
