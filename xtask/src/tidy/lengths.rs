@@ -8,7 +8,7 @@ const README_MAX: usize = 130;
 /// Words that all documents together may have.
 const WORDS_MAX: usize = 40_000;
 
-/// The words of a document, by where they stand.
+/// The number of words of a document, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Words {
     prose: usize,
@@ -46,7 +46,7 @@ fn check_sum(all: Words) -> Finding {
     if sum > WORDS_MAX { Finding::error(text) } else { Finding::remark(text) }
 }
 
-/// Counts the words of a document: what spaces separate and has a letter or a digit.
+/// Counts the words of a document: parts between spaces that have a letter or a digit.
 fn words(text: &str) -> Words {
     let mut found = Words::default();
     let mut in_code = false;

@@ -62,7 +62,7 @@ pub trait FlushFences: Send + Sync + 'static {
     /// The number of fences of a flush.
     const FENCES: u32;
 
-    /// Does what precedes the flush.
+    /// Fences before the flush, if the order says so.
     fn before_flush<M: Medium>(medium: &M);
 }
 

@@ -1,5 +1,5 @@
 //! Bulk loads: all pairs are there, in a sound structure that further operations change, and they
-//! survive a death and a close. A load that is refused changes nothing.
+//! survive a crash and a close. A refused load changes nothing.
 
 use super::keys::{SPACES, Space, TestKey};
 use super::reopen::contents;
@@ -16,7 +16,7 @@ const STEPS: u64 = 2000;
 /// The designs that have no bulk load.
 const WITHOUT: [&str; 5] = ["fast-fair", "fast-fair-r", "btree-native", "btree-ls", "cell-tree"];
 
-/// Both kinds of key, in every space; and loads that are refused.
+/// Runs loads with both kinds of key in every space, and loads that are refused.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     for space in SPACES {
         loaded(integers, space);
@@ -73,7 +73,7 @@ fn loaded<K: TestKey>(subject: &Subject<K>, space: Space) {
     }
 }
 
-/// The index holds what the model holds.
+/// Asserts that the index holds the pairs of the model.
 fn agree<K: TestKey>(index: &Index<K>, model: &BTreeMap<K::Owned, u64>, when: &str) {
     let census = index.check().expect("the structure is sound");
     assert_eq!(census.keys, model.len() as u64, "keys {when}");
@@ -83,7 +83,7 @@ fn agree<K: TestKey>(index: &Index<K>, model: &BTreeMap<K::Owned, u64>, when: &s
     }
 }
 
-/// Loads of unsorted pairs, and into an index with a pair.
+/// Asserts that a load of unsorted pairs, and one into an index with a pair, are refused.
 fn refused<K: TestKey>(subject: &Subject<K>) {
     if WITHOUT.contains(&subject.spec.name) {
         return;
