@@ -36,7 +36,7 @@ flaws! {
     BOASTS = 8, boasts: budget says "most seen";
     /// The spec states more than removes cost.
     UNDERSELLS = 9, undersells: budget says "most seen";
-    /// A get fences.
+    /// A get fences, which no read needs.
     FLUSHES_READS = 10, flushes_reads: budget says "reading stored or flushed";
     /// A get may return the value before the last.
     READS_STALE = 11, reads_stale: threads says "no thread fails";

@@ -55,7 +55,7 @@ impl<const FLAW: u32> Design for Toy<FLAW> {
     type Index<M: Medium, K: Key> = ToyIndex<M, K, FLAW>;
 }
 
-/// The index.
+/// A toy in a pool.
 pub(crate) struct ToyIndex<M, K: Key, const FLAW: u32> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
