@@ -22,7 +22,7 @@ flaws! {
     ZERO_IS_NONE = 1, zero_is_none: integer_model says "is not a map";
     /// A scan goes on after its visitor breaks.
     NEVER_BREAKS = 2, never_breaks: text_model says "is not a map";
-    /// The census misses a key.
+    /// The tree statistics miss a key.
     MISCOUNTS = 3, miscounts: integer_model says "keys counted";
     /// A replaced node is not freed.
     LEAKS_NODES = 4, leaks_nodes: bulk says "blocks leak";
