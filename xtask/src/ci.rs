@@ -1,4 +1,4 @@
-//! What CI runs, step by step. A step that fails does not stop the others: one run tells all.
+//! The steps of CI. A step that fails does not stop the others, so one run shows all failures.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 
-/// A command and what it needs.
+/// A command and its requirement.
 struct Step {
     name: &'static str,
     line: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
-    /// What must be there for the step to make sense; else it is skipped, and said to be.
+    /// The requirement of the step. Without it the step is skipped, with a message.
     needs: Need,
 }
 
@@ -236,7 +236,7 @@ enum Outcome {
     Skipped,
 }
 
-/// Runs every step; whether none failed.
+/// Runs every step. Returns `true` if none failed.
 pub(crate) fn run(root: &Path) -> bool {
     let start = Instant::now();
     let mut outcomes = Vec::new();
@@ -286,7 +286,7 @@ fn perform(step: &Step, root: &Path) -> Outcome {
     }
 }
 
-/// What a step would need and this machine has not.
+/// Returns a message if this machine does not meet the requirement.
 fn missing(need: Need) -> Option<String> {
     let succeeds = |program: &str, arguments: &[&str]| {
         Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())

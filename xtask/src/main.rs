@@ -1,5 +1,5 @@
-//! Chores: `cargo xtask ci` is exactly what CI runs, `cargo xtask tidy` checks what no compiler
-//! does.
+//! Chores: `cargo xtask ci` runs the steps of CI, `cargo xtask tidy` the checks that no compiler
+//! makes.
 
 mod ci;
 mod tidy;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!passed))
 }
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 fn root() -> PathBuf {
     let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     root.pop();

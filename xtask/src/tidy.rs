@@ -1,6 +1,6 @@
-//! What no compiler checks: layers, lengths, design pages, links, stray text.
+//! Checks that no compiler makes: layers, lengths, design pages, links, stray text.
 //!
-//! Each check gives a list of findings. An error fails the run, a remark does not.
+//! Each check returns findings. An error fails the run, a remark does not.
 
 mod designs;
 mod layers;
@@ -14,7 +14,7 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Something that is not as it should be.
+/// A broken rule, or a remark.
 pub(crate) struct Finding {
     is_error: bool,
     text: String,
@@ -29,7 +29,7 @@ impl Finding {
     }
 }
 
-/// Runs all checks; whether there was no error.
+/// Runs all checks. Returns `true` if there was no error.
 pub(crate) fn run(root: &Path) -> bool {
     let files = tracked_files(root);
     if files.is_empty() {
@@ -52,7 +52,8 @@ pub(crate) fn run(root: &Path) -> bool {
     errors == 0
 }
 
-/// The files of the project, relative to its root: those that git tracks, or will once added.
+/// Returns the files of the project, relative to its root: those that git tracks, or will once
+/// added.
 fn tracked_files(root: &Path) -> Vec<PathBuf> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(arguments).current_dir(root).output();

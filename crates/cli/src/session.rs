@@ -33,8 +33,8 @@ impl OpenArgs {
 /// The option that says when a write survives a power cut.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DurabilityArgs {
-    /// When a write to a plain file survives a power cut: when it returns, within a tenth of a
-    /// second, or once the store is closed [default: interval; process in memory].
+    /// The moment from which a write to a plain file survives a power cut: when it returns, within
+    /// a tenth of a second, or once the store is closed [default: interval; process in memory].
     #[arg(long, value_name = "commit|interval|process")]
     pub(crate) durability: Option<Promise>,
 }

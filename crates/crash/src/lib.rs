@@ -4,7 +4,8 @@
 //! The explorer records one execution, computes the images that a crash can leave at each moment,
 //! and runs recovery on all of them. Like Yat (USENIX ATC 2014) it covers every image. Like Jaaru
 //! (ASPLOS 2021) it fixes the value of a word only when recovery reads it, so one recovery covers
-//! all images that it cannot tell apart.
+//! all images that it cannot tell apart. Jaaru calls this constraint refinement, of intervals; here
+//! it is a set of contents, because the words of a fill have no order.
 //!
 //! Earlier tools find some of the same bugs by other means: `PMTest` (ASPLOS 2019) and `XFDetector`
 //! (ASPLOS 2020) check annotated or traced executions, Agamotto (OSDI 2020) executes symbolically,

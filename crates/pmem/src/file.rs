@@ -14,7 +14,7 @@ use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A pool file as a medium: a mapping, or working memory with a journal. Which of them is chosen
+/// A pool file as a medium: a mapping, or working memory with a journal. The form is chosen
 /// when the file is opened.
 ///
 /// Made from a [`Mapped`] or a [`Journaled`]. Memory without a file is a mapping too.

@@ -17,7 +17,7 @@
 //!    The feature `smallest-on-memory` is the conformance suite's: threads that meet in small nodes
 //!    meet more often.
 //! 4. A build with the environment variable `BRISTLECONE_DESIGNS=NAME,NAME` has these designs
-//!    alone, for who changes one of them and runs it in the laboratory.
+//!    alone, so that a change of one of them soon runs in the laboratory.
 //!
 //! ```
 //! use bristlecone_pmem::medium::Delay;

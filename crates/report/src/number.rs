@@ -9,11 +9,11 @@ const LARGEST: f64 = 1e100;
 const SMALLEST: f64 = 1e-100;
 const SIGNIFICANT_SHORT: i32 = 3;
 const SIGNIFICANT_FULL: i32 = 6;
-/// From this magnitude on, numbers are printed with an exponent.
+/// The magnitude from which on numbers are printed with an exponent.
 const SCIENTIFIC: f64 = 1e15;
 /// A nonzero number below this would print as zeros alone, so it gets an exponent too.
 const FINE: f64 = 1e-4;
-/// From here on a label uses a unit letter such as `k`.
+/// The number from which on a label uses a unit letter such as `k`.
 const THOUSANDS: f64 = 10_000.0;
 /// The typographic minus sign, as wide as a digit.
 const MINUS: &str = "\u{2212}";

@@ -13,7 +13,7 @@ pub enum Mark {
     Good,
     /// A bad result: red, with a cross.
     Bad,
-    /// Neither good nor bad, or still open: grey, with a ring.
+    /// A result that is neither, or still open: grey, with a ring.
     Neutral,
 }
 

@@ -50,7 +50,7 @@ impl ClaimKind {
 pub enum Relation {
     /// The relative change: the system's value over the baseline's, less one.
     Change,
-    /// A factor.
+    /// The factor of the system's value over the baseline's.
     Times,
     /// A relative change of a 99th percentile.
     P99,

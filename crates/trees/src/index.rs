@@ -84,9 +84,9 @@ pub enum WriteMode {
 /// The order in which a scan visits the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// From the least key to the greatest.
+    /// The order from the least key to the greatest.
     Ascending,
-    /// From the greatest key to the least.
+    /// The order from the greatest key to the least.
     Descending,
 }
 

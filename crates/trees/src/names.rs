@@ -15,7 +15,7 @@ pub enum UnknownDesign {
     /// No design has this name.
     #[error("no design is called {name:?}; there are: {known}")]
     Name {
-        /// The name asked for.
+        /// The requested name of a design.
         name: String,
         /// The names of all designs, separated by commas.
         known: String,
@@ -25,7 +25,7 @@ pub enum UnknownDesign {
     NodeBytes {
         /// The name of the design.
         name: String,
-        /// The node size asked for, in bytes.
+        /// The requested node size, in bytes.
         node_bytes: usize,
         /// The node sizes of the design in bytes, separated by commas.
         known: String,
@@ -47,7 +47,7 @@ pub enum UnknownDesign {
     NotBuilt {
         /// The name of the design.
         name: String,
-        /// The node size asked for, in bytes.
+        /// The requested node size, in bytes.
         node_bytes: usize,
     },
 }

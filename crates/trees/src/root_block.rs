@@ -23,7 +23,7 @@ const LOG: usize = 3;
 /// The size of the block in bytes.
 pub(crate) const ROOT_BYTES: u64 = LINE_BYTES as u64;
 
-/// Says whose the root block is.
+/// The owner of a root block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RootKind<'a> {
     /// The name in the pool's root table.

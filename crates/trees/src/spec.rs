@@ -72,14 +72,14 @@ pub struct Spec {
     pub name: &'static str,
     /// The publication that the design comes from.
     pub source: &'static str,
-    /// True if the index survives the end of its process; false for volatile designs.
+    /// `true` if the index survives the end of its process; `false` for volatile designs.
     pub persistent: bool,
     /// The size of a node in bytes.
     pub node_bytes: usize,
     /// The cost of each operation at this node size.
     pub budget: Budget,
-    /// True if the design relies on stores to one line persisting in program order. If false, the
-    /// crash explorer also runs it in the mode in which every word persists by itself.
+    /// `true` if the design relies on stores to one line persisting in program order. If `false`,
+    /// the crash explorer also runs it in the mode in which every word persists by itself.
     pub relies_on_line_order: bool,
     /// The names of features beyond the operations of [`PmIndex`](crate::PmIndex).
     pub features: &'static [&'static str],

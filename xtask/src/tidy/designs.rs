@@ -18,7 +18,7 @@ const HEADINGS: &[&str] = &[
     "Errors in the paper",
 ];
 
-/// Headings that a page may do without: the guide says what holds then.
+/// Headings that a page may omit: the guide has a rule for that.
 const OPTIONAL: &[&str] = &["Layout", "What bounds it", "Errors in the paper"];
 
 /// The page that explains the form of the others.
@@ -55,7 +55,7 @@ fn read_pages(folder: &Path) -> std::io::Result<Vec<(String, String)>> {
     Ok(pages)
 }
 
-/// Returns what is wrong with a page: its headings, or the form of its mechanisms.
+/// Returns the error of a page, in its headings or in the form of its mechanisms.
 fn check_page(name: &str, page: &str) -> Vec<Finding> {
     let headings: Vec<_> =
         page.lines().filter_map(|line| line.strip_prefix("## ")).map(str::trim).collect();

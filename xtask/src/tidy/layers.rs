@@ -23,7 +23,7 @@ const LAYERS: &[&str] = &[
     "bristlecone-lab-cli",
 ];
 
-/// The user's command, and what its build may have of the workspace.
+/// The user's command, whose build has no crate of the laboratory.
 const COMMAND: &str = "bristlecone-cli";
 const SHOP: &[&str] =
     &["bristlecone-pmem", "bristlecone-trees", "bristlecone", "bristlecone-console", COMMAND];
@@ -43,7 +43,7 @@ pub(super) fn check(root: &Path) -> Vec<Finding> {
     }
 }
 
-/// A package: its name, and the names of what it depends on, for whatever purpose.
+/// A package: its name, and the names of its dependencies of every kind.
 type Package<'a> = (&'a str, Vec<&'a str>);
 
 fn packages(metadata: &Value) -> Vec<Package<'_>> {
@@ -79,7 +79,7 @@ fn check_packages(packages: &[Package<'_>]) -> Vec<Finding> {
     findings
 }
 
-/// The user's command builds nothing of the laboratory.
+/// Checks that the build of the user's command has no crate of the laboratory.
 fn check_wall(packages: &[Package<'_>]) -> Vec<Finding> {
     let (mut seen, mut next) = (Vec::new(), vec![COMMAND]);
     while let Some(name) = next.pop() {

@@ -1,4 +1,4 @@
-//! What a page links to in this repository is there.
+//! Each link of a page into this repository leads to a file.
 
 use super::Finding;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) fn check(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
     findings
 }
 
-/// The files that `text` links to, without the places in them.
+/// Yields the files that `text` links to, without the places in them.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| {
         let target = rest.split(')').next()?.split('#').next()?;

@@ -66,7 +66,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     ("lab", &["workload", "device", "error", "system", "bench"]),
 ];
 
-/// Circles that are honest recursion, by their files.
+/// Circles of files that are true recursion.
 const RECURSIVE: &[&[&str]] = &[&["crash/explore/mod", "crash/explore/nested"]];
 
 pub(super) fn check(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
@@ -84,7 +84,7 @@ pub(super) fn check(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
     findings
 }
 
-/// The module of a source file, with its crate first: `pmem/pool/mod`. None for tests.
+/// Returns the module of a source file, with its crate first: `pmem/pool/mod`; `None` for tests.
 fn module_of(file: &str) -> Option<String> {
     let (owner, path) = file.strip_prefix("crates/")?.split_once("/src/")?;
     let path = path.strip_suffix(".rs")?;
@@ -112,7 +112,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// The file that declares what `path` names, as seen from `module`.
+    /// Returns the file that declares what `path` names in `module`.
     fn target(&self, module: &str, path: &str) -> Option<&'a str> {
         let mut segments = path.split("::").peekable();
         let mut folder = match segments.next()? {
@@ -136,7 +136,7 @@ impl<'a> Graph<'a> {
         file
     }
 
-    /// The file of the module that stands at `folder`.
+    /// Returns the file of the module at `folder`.
     fn file_of(&self, folder: &str) -> Option<&'a str> {
         let lib = format!("{folder}/lib");
         let names = [folder.to_owned(), format!("{folder}/mod"), lib];
@@ -146,7 +146,7 @@ impl<'a> Graph<'a> {
             .map(|(name, _)| name.as_str())
     }
 
-    /// The file that `name` comes from if `file` re-exports it; else `file`.
+    /// Returns the file from which `file` re-exports `name`; else `file`.
     fn declares(&self, file: &'a str, folder: &str, name: &str) -> Option<&'a str> {
         for line in statements(&self.sources[file]) {
             let Some(uses) = line.strip_prefix("pub") else { continue };
@@ -202,7 +202,8 @@ impl<'a> Graph<'a> {
         findings
     }
 
-    /// The files that arrows lead to from `module`, arrows within a folder's family apart.
+    /// Returns the files to which arrows lead from `module`, except for arrows within a folder's
+    /// family.
     fn reached(&self, module: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut next = vec![module];
@@ -226,7 +227,7 @@ fn is_family(a: &str, b: &str) -> bool {
     is_root(a, b) || is_root(b, a)
 }
 
-/// The folder of a module's children.
+/// Returns the folder of a module's children.
 fn own_folder(module: &str) -> String {
     let end = ["/mod", "/lib", "/main"].iter().find_map(|end| module.strip_suffix(end));
     end.unwrap_or(module).to_owned()
@@ -236,7 +237,7 @@ fn parent(folder: &str) -> Option<&str> {
     folder.rsplit_once('/').map(|(parent, _)| parent)
 }
 
-/// The statements of a file's code, one a line, without comments.
+/// Returns the statements of a file's code, one a line, without comments.
 fn statements(code: &str) -> Vec<String> {
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or(line).trim());
     let text = lines.collect::<Vec<_>>().join(" ");
@@ -255,7 +256,7 @@ fn statements(code: &str) -> Vec<String> {
     )
 }
 
-/// The paths that code names, from `crate`, `super` and `self`.
+/// Returns the paths in code that begin with `crate`, `super` or `self`.
 fn paths(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for statement in statements(code) {
@@ -284,7 +285,7 @@ fn paths(code: &str) -> Vec<String> {
     found
 }
 
-/// The paths of a use with lists in braces.
+/// Returns the paths of a `use` with lists in braces.
 fn expand(path: &str) -> Vec<String> {
     let path = path.split(" as ").next().unwrap_or(path).trim();
     let Some((head, list)) = path.split_once('{') else {

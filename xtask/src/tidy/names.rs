@@ -1,4 +1,4 @@
-//! One name for one thing: types with one name, and words that the glossary replaces.
+//! One name for one thing: types with unique names, and words that the glossary replaces.
 
 use super::Finding;
 use std::collections::BTreeMap;
@@ -25,14 +25,14 @@ pub(super) fn check(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
     findings
 }
 
-/// The crate of a source file outside tests, by its folder.
+/// Returns the crate of a source file outside tests, by its folder.
 fn crate_of(file: &str) -> Option<&str> {
     let (name, path) = file.strip_prefix("crates/")?.split_once("/src/")?;
     let is_test = path.split('/').any(|part| part == "tests" || part == "tests.rs");
     (!is_test).then_some(name)
 }
 
-/// The name of the type that a line declares, and whether all crates see it.
+/// Returns the name of the type that a line declares, and `true` if the type is public.
 fn declared(line: &str) -> Option<(&str, bool)> {
     let rest = line.trim_start().strip_prefix("pub")?;
     let (rest, is_public) = match rest.strip_prefix('(') {
@@ -75,7 +75,7 @@ fn check_types(sources: &[(String, String)]) -> Vec<Finding> {
     all.chain(of_one.map(|((_, name), files)| twice(name, files))).collect()
 }
 
-/// The identifiers in the third column of the glossary's tables.
+/// Returns the identifiers in the third column of the glossary's tables.
 fn banned(glossary: &str) -> Vec<String> {
     let rows = glossary.lines().filter(|line| line.starts_with('|'));
     let cells = rows.filter_map(|row| row.split('|').nth(3)).filter(|cell| !cell.contains("---"));

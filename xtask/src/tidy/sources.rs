@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 const FILE_LINES_SOFT: usize = 400;
 const FILE_LINES_HARD: usize = 800;
 const FUNCTION_LINES_HARD: usize = 70;
-/// Places outside the repository that its text must not speak of. Put together here, so that this
-/// file does not.
+/// Places outside the repository that its text must not name. They are put together here, so that
+/// this file does not name them either.
 const STRAY: [&str; 2] = [concat!("/wo", "rk"), concat!("../sha", "red")];
 
 pub(super) fn check(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut sources = Vec::new();
     for file in files {
-        // What is no text has no lines to check.
+        // A file that is no text has no lines to check.
         let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
         let name = file.display().to_string();
         findings.extend(check_stray(&name, &text));
@@ -75,7 +75,7 @@ fn check_lengths(name: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Name, first line and number of lines of each function that has a body of several lines.
+/// Returns name, first line and number of lines of each function with a body of several lines.
 fn functions(text: &str) -> Vec<(&str, usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -96,7 +96,7 @@ fn functions(text: &str) -> Vec<(&str, usize, usize)> {
     found
 }
 
-/// The name of the function that this line begins.
+/// Returns the name of the function that begins on this line.
 fn function_name(code: &str) -> Option<&str> {
     const BEFORE: [&str; 8] =
         ["pub ", "pub(crate) ", "pub(super) ", "const ", "async ", "unsafe ", "extern \"C\" ", ""];
@@ -110,7 +110,7 @@ fn function_name(code: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
-/// Modules that no `mod` line of their crate names.
+/// Returns the modules that no `mod` line of their crate names.
 fn check_dead(sources: &[(PathBuf, String)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, _) in sources {

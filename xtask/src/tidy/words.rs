@@ -1,26 +1,26 @@
-//! The width of lines, and words that comments do without.
+//! The width of lines, and the words that comments avoid.
 //!
-//! The counts have bounds and are not zero where a good sentence may begin so.
+//! The counts have bounds above zero, because a good sentence may begin with such a word.
 
 use super::Finding;
 use std::path::{Path, PathBuf};
 
-/// Columns of a line of comment, prose or configuration.
+/// The columns of a line of comment, prose or configuration.
 const WIDTH: usize = 100;
-/// Columns of a row of a table.
+/// The columns of a row of a table.
 const ROW_WIDTH: usize = 200;
-/// Doc lines without a subject that the workspace may have.
+/// The number of doc lines without a subject that the workspace may have.
 const HEADLESS_MAX: usize = 30;
-/// Doc comments of one to three words that the workspace may have.
+/// The number of doc comments of one to three words that the workspace may have.
 const SHORT_MAX: usize = 200;
 
-/// Beginnings of a doc line that has no subject.
+/// Words with which a doc line without a subject begins.
 const HEADLESS: [&str; 8] =
     ["What", "Whether", "Its", "Their", "Those", "Which", "How", "The same"];
 /// Words for persons, which threads and callers are not.
 const PERSONS: [&str; 4] = ["whoever", "nobody", "anybody", "somebody"];
 
-/// Something that a line of comment is.
+/// A flaw of a line of comment or prose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     Headless,
@@ -72,7 +72,7 @@ fn what(flaw: Flaw) -> &'static str {
     }
 }
 
-/// The flaws of the comments of a source file, by line.
+/// Returns the flaws of the comments of a source file, by line.
 fn flaws(text: &str) -> Vec<(usize, Flaw)> {
     let mut found = Vec::new();
     let mut block: Vec<&str> = Vec::new();
@@ -114,7 +114,7 @@ fn is_doc(line: &str) -> bool {
     code.starts_with("///") || code.starts_with("//!")
 }
 
-/// Lines of Markdown that are too wide, code blocks and addresses apart.
+/// Returns the lines of Markdown that are too wide, except for code blocks and addresses.
 fn wide_prose(text: &str) -> Vec<(usize, Flaw)> {
     let mut found = Vec::new();
     let mut in_code = false;

@@ -2,9 +2,9 @@
 
 use crate::trace::mutation::Mutation;
 
-/// The number of schedules of each scenario, unless more are asked for.
+/// The default number of schedules of each scenario.
 const DEFAULT_SCHEDULES: u64 = 400;
-/// The seed of the first schedule, unless another is asked for.
+/// The default seed of the first schedule.
 const SEED: u64 = 0xB215;
 
 /// The schedules to explore.

@@ -75,7 +75,7 @@ pub struct Bench {
     pub flushing: Flushing,
     /// Latencies that are added.
     pub delays: Delays,
-    /// When a write survives a power cut, in the domain of a disk.
+    /// The moment from which a write survives a power cut, in the domain of a disk.
     pub durability: Durability,
     /// The NUMA node of each stripe of the pool.
     pub placement: Option<Placement>,

@@ -11,9 +11,9 @@ use serde::Serialize;
 /// The time of an operation divided by that of the floor, in the same run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FloorRatio {
-    /// To the floor whose operations wait for one another.
+    /// The ratio to the floor whose operations wait for one another.
     pub serial: f64,
-    /// To the floor whose operations may overlap.
+    /// The ratio to the floor whose operations may overlap.
     pub pipelined: f64,
 }
 

@@ -96,8 +96,8 @@ impl<M: Medium> Device<M> {
         (word as usize).wrapping_sub(self.inner.base().as_ptr() as usize) / LINE_BYTES
     }
 
-    /// Not inlined: a tree has hundreds of loads and is compiled for this medium in many sizes. The
-    /// call is cheap beside the model.
+    /// Does an access. It is not inlined: a tree has hundreds of loads and is compiled for this
+    /// medium in many sizes, and the call is cheap beside the model.
     #[inline(never)]
     fn access(&self, word: &PmWord, access: Access) {
         self.machine.lock().access(self.line_of(word), access, words(&self.inner));

@@ -23,13 +23,13 @@ const END: &[u8] = b"\r\n";
 /// The way in which a request stores its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreMode {
-    /// In any case: the key may be present or absent.
+    /// The request stores the value in any case.
     Set,
-    /// If the key is absent.
+    /// The request stores the value if the key is absent.
     Add,
-    /// If the key is present.
+    /// The request stores the value if the key is present.
     Replace,
-    /// From this byte of the present value on.
+    /// The request overwrites the present value from this byte on.
     Patch(usize),
 }
 

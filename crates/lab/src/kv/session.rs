@@ -24,11 +24,11 @@ const FILL: u8 = b'v';
 /// The latencies of operations at their clients, by kind, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct OpLatencies {
-    /// Of inserts.
+    /// The latencies of inserts.
     pub(super) insert: Histogram<u64>,
-    /// Of searches.
+    /// The latencies of searches.
     pub(super) search: Histogram<u64>,
-    /// Of updates.
+    /// The latencies of updates.
     pub(super) update: Histogram<u64>,
 }
 

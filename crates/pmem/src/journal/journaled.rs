@@ -273,7 +273,7 @@ impl SharedJournal {
         }
         let has_more = (wants_checkpoint || syncer.checkpoint.is_some())
             && !journal.checkpoint_step(&mut syncer)?;
-        // Who waits for a sync comes first.
+        // Threads that wait for a sync come first.
         MutexGuard::unlock_fair(syncer);
         Ok(has_more)
     }

@@ -23,8 +23,8 @@ pub(super) struct Journal<D> {
     pub(super) disk: D,
     pub(super) memory: Mapped,
     pub(super) ring: Ring,
-    /// Taken before the lock of the writer, by who syncs or checkpoints. So lines are drained while
-    /// the device is at work.
+    /// The lock of syncs and checkpoints, taken before that of the writer. So lines are drained
+    /// while the device is at work.
     pub(super) syncer: Mutex<Syncer>,
     pub(super) writer: Mutex<Writer>,
     /// The position up to which the records survive a power cut.
@@ -49,7 +49,7 @@ pub(super) struct Syncer {
 /// The state of drains, under their lock.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// The mark on the disk. Only who has the lock of the syncer changes it.
+    /// The mark on the disk. Only a thread with the lock of the syncer changes it.
     pub(super) mark: Mark,
     /// The place behind the last frame.
     pub(super) end: Point,

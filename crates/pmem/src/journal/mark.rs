@@ -28,7 +28,7 @@ const CHECKSUM: usize = WORDS - 1;
 /// The bounds of the sectors in the pool file. No page of working memory is written there.
 pub(super) const MARK_BYTES: core::ops::Range<usize> = 0x800..0xc00;
 
-/// A mark.
+/// The mark of a journal, as one of its sectors holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(super) sequence: u64,

@@ -7,18 +7,18 @@ use crate::medium::memory_bytes;
 use crate::numa::Placement;
 use std::time::Duration;
 
-/// When a write to a plain file survives a power cut. It survives the death of the process when it
-/// returns.
+/// The moment from which a write to a plain file survives a power cut. From its return on it
+/// survives the death of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// When it returns. What a read has returned survives too.
+    /// A write survives when it returns, and so does what a read has returned.
     Commit,
-    /// Soon after: a power cut loses the newest writes, and of any two writes the later alone. A
-    /// thread syncs at this interval, and a write waits if the last sync began more than four
-    /// intervals ago. An interval of less than 1 ms counts as 1 ms.
+    /// A write survives soon after: a power cut loses the newest writes, and never one without all
+    /// later ones. A thread syncs at this interval, and a write waits if the last sync began more
+    /// than four intervals ago. An interval of less than 1 ms counts as 1 ms.
     Interval(Duration),
-    /// Never, until the file is closed: a power cut may lose any page since then. A store has no
-    /// journal. A [`Journaled`](super::Journaled) medium syncs when it is asked, alone.
+    /// A write survives only once the file is closed: a power cut may lose any page until then. A
+    /// store has no journal. A [`Journaled`](super::Journaled) medium syncs only when it is asked.
     Process,
 }
 
@@ -30,7 +30,7 @@ impl Durability {
 /// The options with which a file with a journal is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalOptions {
-    /// When a write survives a power cut. Default: [`Durability::DEFAULT`].
+    /// The moment from which a write survives a power cut. Default: [`Durability::DEFAULT`].
     pub durability: Durability,
     /// The size of the journal, in bytes. A journal that the pool needs keeps its size. Default: 64
     /// MiB.

@@ -5,7 +5,7 @@
 /// The size of a page, in bytes: what a checkpoint copies at a time.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// The dirty marks.
+/// The pages that changed since the last checkpoint, a bit each.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     bits: Vec<u64>,

@@ -25,9 +25,9 @@ impl Point {
 /// A checkpoint that has begun.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
-    /// Where the replay starts once this is done.
+    /// The place where a replay starts once the checkpoint is done.
     pub(super) start: Point,
-    /// The first page that it has not looked at.
+    /// The first page that the checkpoint has not reached.
     pub(super) next_page: u64,
 }
 

@@ -1,8 +1,8 @@
 //! The table of what a reader relies on: for each region of the pool, the position of the newest
 //! line that was fenced there.
 //!
-//! 1. A fence enters the positions of its lines while it holds the lock bit of the ring. So who has
-//!    seen what its thread published after the fence finds the position, or a later one.
+//! 1. A fence enters the positions of its lines while it holds the lock bit of the ring. So a
+//!    reader of what its thread published after the fence finds the position, or a later one.
 //! 2. Regions share words of the table. So a reader may wait for more than it has read, never for
 //!    less.
 
@@ -21,7 +21,7 @@ thread_local! {
     static RELIED_ON: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// The table.
+/// The newest position of each word of the table.
 #[derive(Debug)]
 pub(super) struct Newest {
     words: Box<[AtomicU64; WORDS]>,

@@ -41,7 +41,7 @@ const RUN_DIVISOR: u64 = 8;
 /// The number of tries for the lock bit after which a thread yields its processor.
 const SPINS: u32 = 64;
 
-/// A ring.
+/// The ring of a journal, a file mapped shared.
 #[derive(Debug)]
 pub(super) struct Ring {
     file: Mapped,

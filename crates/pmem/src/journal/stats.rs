@@ -12,7 +12,7 @@ use core::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JournalStats {
-    /// When a write survives a power cut.
+    /// The moment from which a write survives a power cut.
     pub durability: Durability,
     /// The number of lines that were fenced since the open.
     pub position: u64,

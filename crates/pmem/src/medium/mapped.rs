@@ -41,9 +41,9 @@ pub struct Mapped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fences {
     None,
-    /// [`sys::fence`].
+    /// The fence of [`sys::fence`].
     Stores,
-    /// [`sys::full_fence`].
+    /// The fence of [`sys::full_fence`].
     All,
 }
 

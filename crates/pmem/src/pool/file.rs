@@ -147,7 +147,7 @@ impl<M: Medium> Pool<M> {
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
         check_whole(&pool.medium)?;
         // A root is synced before it is reported. So without one, no root was ever reported, and
-        // nothing that anyone relies on can be missing.
+        // nothing that was acknowledged can be missing.
         if pool.has_roots()? {
             check(&superblock, &pool.medium)?;
         }

@@ -44,7 +44,7 @@ pub(super) const NONCE_SHIFT: u32 = 40;
 /// The bits of its word that a latch owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchBits {
-    /// All of them.
+    /// All bits of the word.
     Whole,
     /// The low 35 bits; a node's link has the others.
     BesideLink,

@@ -1,5 +1,5 @@
-//! The suite must be able to fail: the toy passes all of it, and each flaw of the toy is caught by
-//! the suite that is there to see it.
+//! Tests that the suite can fail: the toy passes all of it, and the suite that is meant to detect a
+//! flaw of the toy does.
 
 use crate::suite::{self, Subjects};
 use crate::toy::Toy;
@@ -18,41 +18,42 @@ macro_rules! flaws {
 }
 
 flaws! {
-    /// A value of 0 reads as no value.
+    /// An entry with the value 0 counts as absent.
     ZERO_IS_NONE = 1, zero_is_none: integer_model says "is not a map";
-    /// A scan goes on though its visitor breaks.
+    /// A scan goes on after its visitor breaks.
     NEVER_BREAKS = 2, never_breaks: text_model says "is not a map";
-    /// The census misses a key.
+    /// The tree statistics miss a key.
     MISCOUNTS = 3, miscounts: integer_model says "keys counted";
-    /// A node that was replaced is not freed.
+    /// A replaced node is not freed.
     LEAKS_NODES = 4, leaks_nodes: bulk says "blocks leak";
     /// The key of a removed entry is not freed.
     LEAKS_KEYS = 5, leaks_keys: text_model says "blocks leak";
-    /// Some inserts are known in DRAM alone.
+    /// Some inserts are only in DRAM.
     FORGETS_AT_DEATH = 6, forgets_at_death: reopen says "keys after Crashed";
     /// Some inserts flush a line twice.
     FLUSHES_TWICE = 7, flushes_twice: budget says "most seen";
-    /// The spec says less than inserts cost.
+    /// The spec states less than inserts cost.
     BOASTS = 8, boasts: budget says "most seen";
-    /// The spec says more than removes cost.
+    /// The spec states more than removes cost.
     UNDERSELLS = 9, undersells: budget says "most seen";
-    /// A get fences.
+    /// A get fences, which no read needs.
     FLUSHES_READS = 10, flushes_reads: budget says "reading stored or flushed";
-    /// A get may give the value before the last.
+    /// A get may return the value before the last.
     READS_STALE = 11, reads_stale: threads says "no thread fails";
-    /// An insert looks first and locks later.
+    /// An insert searches before it takes the lock.
     CHECKS_BEFORE_IT_LOCKS = 12, checks_before_it_locks: histories says "no order explains";
     /// A scan goes on from a number of keys, not from a key.
     SCANS_BY_RANK = 13, scans_by_rank: visits says "whose visitor writes";
-    /// An insert into a full pool loses the pairs that it had to move.
+    /// An insert into a full pool loses the pairs that it would have moved.
     LOSES_WHEN_FULL = 14, loses_when_full: full says "what was in a full pool";
     /// A remove reserves a block.
     REMOVES_NEED_ROOM = 15, removes_need_room: full says "no obstacle";
-    /// Recovery asserts what it reads.
+    /// Recovery asserts instead of checking.
     BELIEVES_ANYTHING = 16, believes_anything: hostile_texts says "panics, how often";
-    /// Recovery walks until it arrives.
+    /// Recovery follows links without a bound.
     WALKS_IN_RINGS = 17, walks_in_rings: hostile_integers says "hangs";
-    /// A scan holds its lock while it shows a pair, so a visitor that writes waits for itself.
+    /// A scan holds its lock while it shows a pair, so a visitor that writes waits for its own
+    /// thread.
     SHOWS_UNDER_THE_LOCK = 18, shows_under_the_lock: visits says "hangs";
     /// Deferred work costs more than the design states.
     DEFERS_TOO_MUCH = 19, defers_too_much: budget says "maintenance Cost";
@@ -66,9 +67,9 @@ flaws! {
     IGNORES_MAINTAINERS = 23, ignores_maintainers: maintainers says "though there is a maintainer";
     /// Deferred work accumulates for as long as a maintainer is registered.
     GATHERS_FOR_EVER = 24, gathers_for_ever: maintainers says "while a maintainer stalls";
-    /// Tending never has enough.
+    /// A maintenance step always reports more work.
     TENDS_FOR_EVER = 25, tends_for_ever: maintainers says "has no end";
-    /// A bulk load leaves out the least pair.
+    /// A bulk load omits the least pair.
     LOADS_TOO_FEW = 26, loads_too_few: loads says "keys after the load";
 }
 

@@ -1,5 +1,4 @@
-//! Every design of the registry, held to the conformance suite; and the suite, held to designs that
-//! it must reject.
+//! The conformance suite on every design of the registry, and on toys that it must reject.
 
 mod flaws;
 mod suite;
@@ -25,7 +24,8 @@ fn run_sizes(name: &str, suite: Suite) {
     }
 }
 
-/// For each design a module with a test a suite, so that what fails names the design.
+/// Declares a module for each design, with a test for each suite, so that a failure names the
+/// design.
 macro_rules! conform {
     ($($module:ident: $name:literal),* $(,)?) => {
         const TESTED: &[&str] = &[$($name),*];

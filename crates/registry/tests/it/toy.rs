@@ -1,15 +1,15 @@
-//! A design to test the suite with: one node, as large as it needs to be, and correct.
+//! A design to test the suite with: one node, as large as necessary, and correct.
 //!
 //! The node is a block of the pool: words that are a bitmap, then entries of two words each. An
-//! entry counts if its bit is set, so the bit is the commit. A map in DRAM says where each key is;
-//! it is behind a lock and rebuilt by every open. When no slot is free the node is copied to a
-//! block of twice the size, when few are taken to one of half the size.
+//! entry counts if its bit is set, so the bit is the commit. A map in DRAM, behind a lock, leads
+//! from keys to slots; every open rebuilds it. When no slot is free the node is copied to a block
+//! of twice the size, when few are taken to one of half the size.
 //!
 //! Insert: W entry, F entry |, C bit, F bitmap | : 2 lines, 2 fences. Update: C value, F |. Remove:
 //! C bit, F |.
 //!
-//! `FLAW` is what is wrong with it on purpose, and 0 for nothing: see `flaws.rs`. A flaw is a line
-//! or two at the place where a real design would have it.
+//! `FLAW` is the number of its flaw, or 0 for none: see `flaws.rs`. A flaw is a line or two at the
+//! place where a real design would have it.
 
 mod recover;
 
@@ -55,7 +55,7 @@ impl<const FLAW: u32> Design for Toy<FLAW> {
     type Index<M: Medium, K: Key> = ToyIndex<M, K, FLAW>;
 }
 
-/// The index.
+/// A toy in a pool.
 pub(crate) struct ToyIndex<M, K: Key, const FLAW: u32> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
@@ -63,32 +63,32 @@ pub(crate) struct ToyIndex<M, K: Key, const FLAW: u32> {
     maintainers: Maintainers,
 }
 
-/// What is behind the lock.
+/// The state behind the lock.
 struct State<K: Key> {
     node: PmPtr,
     slots: u64,
     places: BTreeMap<K::Owned, u64>,
     free: BTreeSet<u64>,
-    /// The value before the last, where a flaw needs it.
+    /// The value before the last, which a flaw needs.
     former: BTreeMap<K::Owned, u64>,
     gets: u64,
     put_off: PutOff,
 }
 
-/// Of the flaws that put work off: updates, and what has gathered.
+/// The deferred work, for the flaws that defer: updates, and what they accumulated.
 #[derive(Default)]
 struct PutOff {
     updates: u64,
     gathered_bytes: u64,
 }
 
-/// A toy that puts work off fences once more in one update of so many.
+/// The number of updates of which one fences once more, in a toy that defers work.
 const UPKEEP_EVERY: u64 = 20;
 
-/// A line of bits, so that no entry lies in two lines.
+/// The least number of slots: a line of bits, so that no entry lies in two lines.
 const SLOTS_MIN: u64 = 512;
 const SLOTS_MAX: u64 = 1 << 24;
-/// The root block: where the node is, and how many slots it has.
+/// The bytes of the root block: the place of the node, and the number of its slots.
 const ROOT_BYTES: u64 = 64;
 
 fn node_bytes(slots: u64) -> u64 {
@@ -97,8 +97,8 @@ fn node_bytes(slots: u64) -> u64 {
 
 impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        // Waits in turns that load, as a wait for a latch in the pool does: so waits are bounded
-        // too.
+        // Waits in rounds that load, as a wait for a latch in the pool does, so that waits are
+        // bounded too.
         loop {
             match self.state.try_lock() {
                 Ok(state) => return state,
@@ -112,7 +112,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         }
     }
 
-    /// The words of a node: its bitmap, its entries.
+    /// Returns the words of a node: its bitmap, its entries.
     fn node(&self, at: PmPtr, slots: u64) -> Result<(&[PmWord], &[PmWord]), Corrupt> {
         let words = self.pool.words(at, (node_bytes(slots) / 8) as usize)?;
         Ok(words.split_at((slots / 64) as usize))
@@ -201,7 +201,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         Ok(former.value)
     }
 
-    /// What flaws put off: a fence now and then.
+    /// Does deferred work: a fence after some updates.
     fn maintain(&self, put_off: &mut PutOff) {
         if FLAW < flaws::HAS_NO_MAINTAINER {
             return;
@@ -342,7 +342,7 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
             key::retire_entry::<K, M>(&self.pool, entry, &pin())?;
         }
         if state.slots > SLOTS_MIN && state.places.len() as u64 * 4 < state.slots {
-            // In a full pool it stays large, for now.
+            // In a full pool the node stays large for now.
             let half = state.slots / 2;
             let _ = self.resize(&mut state, half);
         }
@@ -374,7 +374,8 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        // Key by key, each found anew from the one before: nothing is held while it is shown.
+        // Searches for each key anew from the one before: the scan holds nothing while it shows a
+        // pair.
         let (mut from, mut to) = (bounds.0.map(K::to_owned), bounds.1.map(K::to_owned));
         let mut by_rank = 0;
         loop {
@@ -442,7 +443,7 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
     }
 }
 
-/// A range for which `BTreeMap::range` would panic, or that holds nothing.
+/// Returns `true` for a range that is empty, or for which `BTreeMap::range` would panic.
 fn is_empty_range<T: Ord>(from: &Bound<T>, to: &Bound<T>) -> bool {
     match (from, to) {
         (Bound::Included(from), Bound::Included(to)) => from > to,

@@ -88,7 +88,8 @@ pub trait AllPmSpec: Design + Sized {
     const INSERTS_WITH_SPLITS: bool = false;
     /// The number of words of a leaf, from the first on, that a descent prefetches; 0 for none.
     const LEAF_PREFETCH_WORDS: usize = 0;
-    /// The same of an inner node.
+    /// The number of words of an inner node, from the first on, that a descent prefetches; 0 for
+    /// none.
     const INNER_PREFETCH_WORDS: usize = 0;
 }
 

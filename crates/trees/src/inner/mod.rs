@@ -44,7 +44,7 @@ pub struct Inner<M, F = VectorSearch> {
 
 /// The choice of the search of an inner node.
 pub trait SearchChoice: 'static {
-    /// The search.
+    /// The search that is chosen.
     const SEARCH: NodeSearch;
 }
 

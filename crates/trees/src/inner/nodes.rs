@@ -1,8 +1,8 @@
 //! The lowest inner nodes, which lead to leaves. All kinds of inner nodes share them.
 //!
 //! 1. The lowest nodes have separators, pointers to leaves, and a latch, whatever is above them.
-//!    What a thread does under that latch is here; descents, and changes of the nodes above, are of
-//!    each implementation.
+//!    This module has the work under that latch; each implementation has descents, and changes of
+//!    the nodes above.
 //! 2. A thread that holds the latch of a lowest node waits for no other latch.
 
 use super::node::{FANOUT, InnerNode, SeparatorWords};

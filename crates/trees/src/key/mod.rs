@@ -48,9 +48,9 @@ pub trait Key: Send + Sync + 'static {
     /// The name of the layer. It is part of [`Spec::kind`](crate::Spec::kind), which the pool
     /// stores.
     const NAME: &'static str;
-    /// True if [`prefix`](Self::prefix) is the whole key, so that equal prefixes mean equal keys.
+    /// `true` if [`prefix`](Self::prefix) is the whole key, so that equal prefixes mean equal keys.
     const EXACT: bool;
-    /// True if [`entry_prefix`](Self::entry_prefix) reads nothing but the entry.
+    /// `true` if [`entry_prefix`](Self::entry_prefix) reads nothing but the entry.
     const PREFIX_IN_ENTRY: bool = false;
     /// Returns the least key; its separator word is 0.
     fn least() -> Self::Owned;

@@ -62,7 +62,7 @@ pub trait FlushFences: Send + Sync + 'static {
     /// The number of fences of a flush.
     const FENCES: u32;
 
-    /// Does what precedes the flush.
+    /// Fences before the flush, if the order says so.
     fn before_flush<M: Medium>(medium: &M);
 }
 
@@ -466,7 +466,7 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
 
     /// Appends the sibling's `entries` after the `count` entries of this node. They stay hidden
     /// until the sibling is unlinked (I4), so their lines may persist in any order. The last store
-    /// shows them to readers without a latch, who so never pass the end. Durable on return.
+    /// shows them to readers without a latch, which so never pass the end. Durable on return.
     ///
     /// ```text
     /// W terminator, entries, live   crash: the first of them is at or above the sibling's low key

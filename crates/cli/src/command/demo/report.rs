@@ -11,9 +11,9 @@ use std::io::{self, Write};
 pub(super) struct Report {
     pub(super) outcome: DemoResult,
     pub(super) speed: Speed,
-    /// By the store's budget, without splits.
+    /// The number by the store's budget, without splits.
     pub(super) lines_per_insert: f64,
-    /// By the store's budget, without splits.
+    /// The number by the store's budget, without splits.
     pub(super) fences_per_insert: f64,
     pub(super) seconds: f64,
     pub(super) seed: u64,

@@ -71,8 +71,8 @@ pub(crate) struct Args {
     /// Folder for the temporary folder with the pool [default: the system's].
     #[arg(long, value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
-    /// When a write survives a power cut. After half of the kills a store with a journal is
-    /// recovered without one.
+    /// The moment from which a write survives a power cut. After half of the kills a store with a
+    /// journal is recovered without one.
     #[arg(long, value_name = "commit|interval|process", default_value = "interval")]
     pub(super) durability: Promise,
     /// Judge N images that a power cut can leave of the file, in place of counting cycles.

@@ -64,8 +64,8 @@ fn acknowledged_work(store: &Store, load: Load, steps: Option<u64>) -> anyhow::R
     })
 }
 
-/// What is called after so many steps of a thread have returned, or if a reader has seen the last
-/// of them.
+/// A function that is called once so many steps of a thread have returned, or once a reader has
+/// seen the last of them.
 pub(super) type Acknowledge<'a> = &'a (dyn Fn(u64, u64, bool) -> anyhow::Result<()> + Sync);
 
 /// Does the steps of all threads, and lets a reader look up random keys meanwhile.

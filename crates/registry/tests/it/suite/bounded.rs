@@ -1,15 +1,15 @@
-//! The suite's medium: it counts, and it ends what does not end by itself.
+//! The medium of the suite: it counts, and it bounds each operation.
 //!
 //! It allows a number of loads and then panics. So a walk around a ring that damage made, or a wait
-//! for a latch that no thread will release, fails its test after a bounded number of steps, on a
-//! fast machine and on a slow one alike.
+//! for a latch that no thread will release, fails its test after the same number of steps on every
+//! machine.
 
 use bristlecone_pmem::medium::{Count, Counts, MediumError};
 use bristlecone_pmem::{Domain, Fenced, Mapped, Medium, PmWord, Simulated};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI64, Ordering};
 
-/// A mapping that counts, with a number of steps left.
+/// A mapping that counts accesses and allows a limited number of loads.
 #[derive(Debug)]
 pub(crate) struct Bounded {
     inner: Count<Mapped>,
@@ -17,12 +17,12 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// Creates a simulated medium over `inner` that allows `steps` steps.
+    /// Creates a simulated medium over `inner` that allows `steps` loads.
     pub(crate) fn over(inner: Mapped, steps: i64) -> Simulated {
         Simulated::over(Self { inner: Count::new(inner), left: AtomicI64::new(steps) })
     }
 
-    /// Returns the bounded medium that `medium` is.
+    /// Returns the bounded medium behind `medium`.
     pub(crate) fn of(medium: &Simulated) -> &Self {
         medium.simulation_as().expect("the suite runs on bounded media")
     }
@@ -32,19 +32,19 @@ impl Bounded {
         Self::over(inner, i64::MAX)
     }
 
-    /// What was flushed, fenced and stored since the last call.
+    /// Returns the numbers of flushes, fences and stores since the last call.
     pub(crate) fn take(&self) -> Counts {
         self.inner.take()
     }
 
-    /// From now on `steps` steps are allowed.
+    /// Allows `steps` loads from now on.
     pub(crate) fn allow(&self, steps: i64) {
         self.left.store(steps, Ordering::Relaxed);
     }
 
     fn step(&self) {
         let exhausted = self.left.fetch_sub(1, Ordering::Relaxed) <= 0;
-        // What unwinds may still read; it has been told already.
+        // A thread that unwinds may still load: it has panicked already.
         assert!(!exhausted || std::thread::panicking(), "hangs; the steps allowed are used up");
     }
 }

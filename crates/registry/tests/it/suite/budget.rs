@@ -1,12 +1,12 @@
 //! Lines and fences are what the spec states: never more in an operation that changes no structure,
-//! and no less than stated in all of them.
+//! and over all such operations no less.
 //!
 //! 1. An operation changes structure if a block was reserved or freed during it, or the numbers of
-//!    leaves, inner nodes or levels changed. All retired blocks are waited for before it, so what
-//!    is reserved shows. A design that shadows reserves a block for each change, and lets one go;
-//!    if that is all, no structure changed.
-//! 2. A design may put work off and do it now and then ([`MaintenanceCost`]): an operation beyond
-//!    the budget is within what that may cost, and there are no more of them than it says.
+//!    leaves, inner nodes or levels changed. The suite waits for all retired blocks before it, so
+//!    that each reservation shows. A design that shadows reserves a block for each change and
+//!    releases one; this alone changes no structure.
+//! 2. A design may defer work ([`MaintenanceCost`]): an operation beyond the budget costs at most
+//!    what that states, and there are at most as many of them as it states.
 //! 3. Operations that change nothing (a get, a scan, a refused insert) cost nothing.
 
 use super::bounded::Bounded;
@@ -22,7 +22,7 @@ use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// Keys that random operations draw from.
+/// The number of keys from which random operations draw.
 const KEYS: u64 = 600;
 const OPERATIONS: u64 = if IS_THOROUGH { 4000 } else { 1500 };
 
@@ -33,7 +33,7 @@ enum Kind {
     Remove,
 }
 
-/// The most that an operation of each kind cost.
+/// The greatest cost of an operation of each kind.
 #[derive(Debug, Default)]
 struct Most {
     seen: [Option<Cost>; 3],
@@ -60,7 +60,7 @@ impl Most {
     }
 }
 
-/// Operations beyond the budget.
+/// The operations beyond the budget.
 #[derive(Debug)]
 struct Beyond {
     maintenance: MaintenanceCost,
@@ -69,7 +69,8 @@ struct Beyond {
 }
 
 impl Beyond {
-    /// Whether an operation is beyond the budget, as it may be now and then.
+    /// Counts an operation beyond the budget, and returns `true` for it. Panics if the design's
+    /// maintenance cost does not cover it.
     fn takes(&mut self, kind: Kind, counts: Counts) -> bool {
         let Budget { insert, update, remove } = self.budget;
         let budget = [insert, update, remove][kind as usize];
@@ -85,8 +86,8 @@ impl Beyond {
     }
 }
 
-/// Random operations; keys in both sorted orders, which meet the dearest places of a node; and a
-/// leaf that is full.
+/// Runs random operations, keys in both sorted orders, which meet the dearest places of a node, and
+/// operations on a full leaf.
 pub(crate) fn run(subject: &Subject<u64>) {
     let budget = subject.spec.budget;
     let mut probe = probe(subject, Most::of(subject));
@@ -137,7 +138,8 @@ pub(crate) fn run(subject: &Subject<u64>) {
     );
 }
 
-/// The last entry of a leaf comes at its front, and goes first: all the others move, if any do.
+/// Inserts the last entry of a leaf at its front, and removes it first: in a sorted leaf all others
+/// move.
 fn fullest(subject: &Subject<u64>, most: Most) -> Most {
     let mut filled = probe(subject, most);
     let fits = (1..=KEYS).take_while(|&key| filled.measure(Kind::Insert, key, key)).count() as u64;
@@ -149,8 +151,8 @@ fn fullest(subject: &Subject<u64>, most: Most) -> Most {
     probe.most
 }
 
-/// Each entry of a full leaf goes and comes back, wherever in its line the first entry is: after
-/// each round the least key goes, and one above all others comes.
+/// Removes and inserts each entry of a full leaf, with the first entry at each place of its line:
+/// after each round the least key is removed, and one above all others is inserted.
 fn every_turn(subject: &Subject<u64>, most: Most) -> Most {
     let mut filled = probe(subject, most);
     let fits = (1..=KEYS).take_while(|&key| filled.measure(Kind::Insert, key, key)).count() as u64;
@@ -181,12 +183,12 @@ struct Probe {
     index: Box<Index<u64>>,
     census: TreeStats,
     most: Most,
-    /// Whether a change of a leaf reserves a block.
+    /// `true` if a change of a leaf reserves a block.
     by_copy: bool,
 }
 
 impl Probe {
-    /// Does an operation; whether it changed no structure, and so counts.
+    /// Runs an operation. Returns `true` if it changed no structure, and so counts.
     fn measure(&mut self, kind: Kind, key: u64, value: u64) -> bool {
         let pool = self.index.pool();
         let before = pool.usage().blocks;
@@ -215,7 +217,7 @@ impl Probe {
         true
     }
 
-    /// Reading costs nothing.
+    /// Asserts that reading costs nothing.
     fn nothing_for_free(&self, key: u64) {
         let index = &self.index;
         Bounded::of(index.pool().medium()).take();

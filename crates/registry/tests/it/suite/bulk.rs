@@ -1,4 +1,5 @@
-//! Many keys in, in random and in both sorted orders, and out again; then nothing may be left.
+//! Many keys are inserted, in random and in both sorted orders, and removed again; then nothing may
+//! be left.
 
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, check_settled, close, rng};
@@ -9,17 +10,17 @@ use bristlecone_trees::{Order, Text, TreeStats};
 use core::ops::{Bound, ControlFlow};
 use rand::seq::SliceRandom;
 
-/// Keys. A build with all node sizes is the nightly one.
+/// The number of integer keys. Only the nightly build has all node sizes.
 const INTEGERS: u64 = if IS_THOROUGH { 100_000 } else { 20_000 };
 const TEXTS: u64 = if IS_THOROUGH { 15_000 } else { 8000 };
-/// Blocks that an emptied index may hold beyond those of one that was never used: a node that stays
-/// at each level, no more.
+/// The number of blocks that an emptied index may hold beyond those of a new one: a node at each
+/// level.
 const LEFT_BLOCKS: u64 = 4;
 
-/// Records of removed keys that an emptied index may keep until the next collection of its logs.
+/// The number of records of removed keys that an emptied index may keep until its next log GC.
 const LOGGED_RECORDS: u64 = 512;
 
-/// The order of arrival.
+/// The order in which keys are inserted.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
     Random,
@@ -27,7 +28,7 @@ enum Arrival {
     Descending,
 }
 
-/// All arrivals, with integers; random ones with strings.
+/// Runs all orders with integers, the random one with strings.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     for arrival in [Arrival::Random, Arrival::Ascending, Arrival::Descending] {
         eprintln!("integers, {arrival:?}");
@@ -98,7 +99,7 @@ fn fill_and_empty<K: TestKey>(subject: &Subject<K>, count: u64, arrival: Arrival
     }
 }
 
-/// Scans both ways see `count` keys in strict order.
+/// Asserts that scans both ways show `count` keys in strict order.
 fn verify_order<K: TestKey>(index: &Index<K>, count: usize) {
     for order in [Order::Ascending, Order::Descending] {
         let mut last: Option<K::Owned> = None;

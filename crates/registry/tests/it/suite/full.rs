@@ -1,4 +1,4 @@
-//! A pool that is full loses nothing, and removing makes room again.
+//! A full pool loses no pair, and removes make room again.
 
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, rng};
@@ -8,7 +8,7 @@ use bristlecone_pmem::{Medium, PmPtr, Pool, PoolError};
 use bristlecone_trees::{Text, TreeError};
 use rand::seq::SliceRandom;
 
-/// Both kinds of key.
+/// Runs the suite with both kinds of key.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     fill_up(integers);
     fill_up(texts);
@@ -40,7 +40,7 @@ fn fill_up<K: TestKey>(subject: &Subject<K>) {
     let ballast = fill_the_rest(index.pool());
     update_in_full_pool(&*index, &key, count);
 
-    // Removing needs no room: all of it, so that merges run too, in no particular order.
+    // Removes need no room. All keys are removed, in random order, so that merges run too.
     let mut numbers: Vec<_> = (0..count).collect();
     numbers.shuffle(&mut rng(4));
     for &n in &numbers {
@@ -52,7 +52,7 @@ fn fill_up<K: TestKey>(subject: &Subject<K>) {
     }
     assert_eq!(check_settled(&*index).keys, 0);
 
-    // And what was freed can be used again, up to as much as before, whatever goes first.
+    // The freed space serves again for almost as many keys, in any order.
     let again = count * 9 / 10;
     for n in 0..again {
         index.insert(K::borrow(&key(n)), n).expect("there is room again");
@@ -61,7 +61,7 @@ fn fill_up<K: TestKey>(subject: &Subject<K>) {
     assert_eq!(check_settled(&*index).keys, again);
 }
 
-/// Takes what is left of the pool, so that there is no room for anything.
+/// Reserves the rest of the pool, so that no block is free.
 fn fill_the_rest<M: Medium>(pool: &Pool<M>) -> Vec<(PmPtr, u64)> {
     let mut blocks = Vec::new();
     let mut bytes = 8 << 10;
@@ -81,7 +81,7 @@ fn verify<K: TestKey>(index: &Index<K>, key: &dyn Fn(u64) -> K::Owned, count: u6
     assert_eq!(check_settled(index).keys, count, "{what}");
 }
 
-/// An update happens or is refused, and a refused one changes nothing.
+/// Asserts that an update takes effect or is refused, and that a refused one changes nothing.
 fn update_in_full_pool<K: TestKey>(index: &Index<K>, key: &dyn Fn(u64) -> K::Owned, count: u64) {
     for n in (0..count).step_by(11) {
         let key = key(n);

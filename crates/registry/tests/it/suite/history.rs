@@ -1,9 +1,9 @@
 //! Linearizability of short histories, decided exactly.
 //!
-//! A history is what several threads did to one key, each operation with the moments of its call
-//! and of its return. It is linearizable if the operations can be put in one order that agrees with
-//! the moments and with what each of them answered. The search is Wing and Gong's, with the states
-//! that were found hopeless remembered. Keys are independent, so each is judged by itself.
+//! A history has the operations of several threads on one key, each with the moments of its call
+//! and of its return. It is linearizable if some order of the operations agrees with the moments
+//! and with all answers. The search is Wing and Gong's, with a memory of the states that lead
+//! nowhere. Keys are independent, so each is decided by itself.
 
 use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_registry::Memory;
@@ -18,10 +18,10 @@ const THREADS: u64 = 4;
 const ROUNDS: u64 = 1200;
 const OPERATIONS_A_ROUND: u64 = 6;
 
-/// An index on the medium of the suites of several threads.
+/// An index on the medium of the suites with several threads.
 type Index = dyn PmIndex<Memory, u64>;
 
-/// What was asked.
+/// The request of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     Get,
@@ -41,7 +41,7 @@ pub(crate) struct Event {
 }
 
 impl Ask {
-    /// The value of the key afterwards, if it was `before`. The answer is `before` always.
+    /// Returns the value of the key afterwards, if it was `before`. The answer is always `before`.
     fn after(self, before: Option<u64>) -> Option<u64> {
         match self {
             Self::Get => before,
@@ -53,7 +53,7 @@ impl Ask {
     }
 }
 
-/// Whether one order of `events` explains every answer, from `initial` on. At most 64 events.
+/// Returns `true` if some order of `events`, at most 64, explains every answer from `initial` on.
 pub(crate) fn is_linearizable(initial: Option<u64>, events: &[Event]) -> bool {
     assert!(events.len() <= 64);
     search(initial, events, 0, &mut HashSet::new())
@@ -84,8 +84,8 @@ fn search(
     false
 }
 
-/// Rounds of a few operations by four threads on two keys that share a node, while other keys come
-/// and go around them, so that the node splits and merges meanwhile.
+/// Runs rounds of a few operations by four threads on two keys of one node. Beside them the threads
+/// insert and remove neighbours of the keys, so that the node splits and merges.
 pub(crate) fn run(subject: &ErasedDesign<Memory, u64>) {
     let index = &*(subject.create)(plain(), ROOT).unwrap();
     let clock = AtomicU64::new(0);
@@ -118,7 +118,7 @@ pub(crate) fn run(subject: &ErasedDesign<Memory, u64>) {
     check_settled(index);
 }
 
-/// One thread's part of a round: what it did, to which key.
+/// Runs one thread's part of a round, and returns its operations, each with the number of its key.
 fn work(
     index: &Index,
     clock: &AtomicU64,
@@ -143,7 +143,7 @@ fn work(
     events
 }
 
-/// The two keys, with room for neighbours on all sides.
+/// Returns one of the two keys, with room for neighbours on all sides.
 fn key(which: usize) -> u64 {
     10_000 + which as u64 * 10
 }
@@ -161,7 +161,7 @@ fn perform(index: &Index, clock: &AtomicU64, key: u64, ask: Ask) -> Event {
     Event { called, returned: clock.fetch_add(1, Ordering::SeqCst), ask, answer }
 }
 
-/// Fills the surroundings of the keys in one round and clears them in the next.
+/// Inserts the neighbours of the keys in one round and removes them in the next.
 fn neighbours(index: &Index, thread: u64, round: u64) {
     for i in 0..12 {
         let beside = 9_900 + (round / 2 * 37 + i * 17) % 230 * THREADS + thread;
@@ -191,7 +191,7 @@ mod tests {
             let get = event(1, 2, Ask::Get, seen);
             assert!(is_linearizable(None, &[insert, get, event(6, 7, Ask::Get, Some(1))]));
         }
-        // Two upserts at once, each of which may be the first.
+        // Of two upserts at once either may be the first.
         let first = event(0, 9, Ask::Upsert(1), Some(2));
         let second = event(1, 8, Ask::Upsert(2), None);
         assert!(is_linearizable(None, &[first, second, event(10, 11, Ask::Remove, Some(1))]));
@@ -206,7 +206,7 @@ mod tests {
             &[insert, event(2, 3, Ask::Get, None)],
             // Two inserts that both found nothing.
             &[insert, event(0, 1, Ask::Insert(2), None)],
-            // A get that goes back in time behind another one.
+            // A later get returns an older value.
             &[
                 event(0, 9, Ask::Insert(1), None),
                 event(1, 2, Ask::Get, Some(1)),
@@ -214,7 +214,7 @@ mod tests {
             ],
             // A value that no thread wrote.
             &[insert, event(2, 3, Ask::Get, Some(7))],
-            // Removed twice.
+            // One pair is removed twice.
             &[insert, event(2, 5, Ask::Remove, Some(1)), event(3, 4, Ask::Remove, Some(1))],
         ];
         for events in cases {

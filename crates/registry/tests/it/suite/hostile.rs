@@ -1,11 +1,12 @@
-//! Damaged files: every answer is an error or plausible, and there is no panic and no hang.
+//! Damaged files: every answer is an error or plausible; no operation panics or runs without end.
 //!
-//! 1. A hang is a number of loads that no sound walk of so small a pool needs: see [`Bounded`].
-//! 2. A plausible answer obeys what holds of any contents: a scan is in strict order and ends.
-//! 3. One seed damages the same words each time: what is retired comes free when this says so, and
-//!    not when some other test of the process happens to be idle.
-//! 4. After the reads come writes, and a close: damage must not make them panic either, whatever
-//!    blocks it makes them free.
+//! 1. A run without end is a number of loads that no correct walk of so small a pool needs: see
+//!    [`Bounded`].
+//! 2. A plausible answer obeys the rules of any contents: a scan is in strict order and ends.
+//! 3. One seed damages the same words each time: the suite frees retired blocks itself, at fixed
+//!    moments, and does not depend on other tests of the process.
+//! 4. Writes and a close follow the reads: damage must not make them panic either, whatever blocks
+//!    it makes them free.
 
 use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
@@ -21,19 +22,20 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 
 const KEYS: u64 = 500;
-/// Damaged pools of a design. A build with all node sizes is the nightly one.
+/// The number of damaged pools of a design.
 const CASES: u32 = if IS_THOROUGH { 400 } else { 60 };
-/// Loads allowed to one operation on one key, and to one walk of everything: what is bounded may
-/// still go through the whole pool several times before it gives up.
+/// The loads allowed to one operation on one key. A correct operation may go through the whole pool
+/// several times before it fails.
 const OPERATION_STEPS: i64 = 4_000_000;
+/// The loads allowed to one walk of the whole index.
 const WALK_STEPS: i64 = 20_000_000;
 
-/// Integer keys.
+/// Runs the suite with integer keys.
 pub(crate) fn integers(subject: &Subject<u64>) {
     run(subject);
 }
 
-/// Byte-string keys.
+/// Runs the suite with byte-string keys.
 pub(crate) fn texts(subject: &Subject<Text>) {
     run(subject);
 }
@@ -61,11 +63,12 @@ fn run<K: TestKey>(subject: &Subject<K>) {
         }
     }
     assert!(failures.is_empty(), "panics, how often and after which damage: {failures:#x?}");
-    // A suite that is refused at the door sees nothing of the design.
+    // If every open fails, the suite tests nothing of the design.
     assert!(opened >= CASES / 20, "only {opened} of {CASES} damaged pools opened");
 }
 
-/// What a panic said, as far as its first colon: so that equal failures are counted together.
+/// Returns the message of a panic up to its first colon, so that equal failures are counted
+/// together.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
@@ -73,7 +76,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
     first.split(':').next().unwrap_or_default().to_string()
 }
 
-/// The bytes of a pool with some hundred keys.
+/// Returns the bytes of a pool with some hundred keys.
 fn image<K: TestKey>(subject: &Subject<K>, clean: bool) -> Vec<u8> {
     let scratch = Scratch::new();
     let _pinned = pin();
@@ -94,14 +97,14 @@ fn image<K: TestKey>(subject: &Subject<K>, clean: bool) -> Vec<u8> {
     std::fs::read(scratch.path()).unwrap()
 }
 
-/// Something that happens to a file.
+/// A kind of damage to a file.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     FlippedBits {
         at: usize,
         mask: u64,
     },
-    /// A word from elsewhere, or one that is likely to be taken at its word.
+    /// A word is replaced by one from elsewhere, or by one that looks valid.
     Overwritten {
         at: usize,
         word: u64,
@@ -113,7 +116,7 @@ enum Damage {
     ZeroedUnit {
         at: usize,
     },
-    /// A unit that shows what another one holds: a stale or a misplaced write.
+    /// A unit holds the contents of another one, as after a stale or misplaced write.
     CopiedUnit {
         from: usize,
         to: usize,
@@ -130,12 +133,12 @@ enum Damage {
 
 impl Damage {
     fn draw(rng: &mut StdRng, bytes: &[u8]) -> Self {
-        // Damage to space that nothing uses is mostly harmless: aim at what is not zero.
+        // Damage to unused space is mostly harmless, so most of it hits words that are not zero.
         let used: Vec<usize> =
             (0..bytes.len()).step_by(8).filter(|&at| word_at(bytes, at) != 0).collect();
         let place = |rng: &mut StdRng| match rng.random_range(0..8) {
             0 => rng.random_range(0..bytes.len() / 8) * 8,
-            // The header takes no more than its share.
+            // The header gets a fixed share of the damage.
             1 => used[rng.random_range(0..used.len())],
             _ => {
                 let body = used.partition_point(|&at| at < 32 << 10);
@@ -203,7 +206,7 @@ fn write_word(bytes: &mut [u8], at: usize, word: u64) {
     }
 }
 
-/// Opens the file and does everything to it; whether it opened.
+/// Opens the file and runs all operations on it. Returns `true` if it opened.
 fn live_with<K: TestKey>(subject: &Subject<K>, bytes: &[u8]) -> bool {
     let scratch = Scratch::new();
     let _pinned = pin();

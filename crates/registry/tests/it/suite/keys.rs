@@ -1,27 +1,28 @@
-//! Keys for the suite: numbers become keys of either kind, in spaces that trees find hard.
+//! Keys for the suite: numbers become keys of either kind, in spaces that are hard for trees.
 
 use bristlecone_trees::{Key, Text};
 
-/// How keys lie.
+/// The distribution of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// Side by side.
+    /// Adjacent keys.
     Dense,
     /// In groups of 32, far apart; strings share long prefixes within a group.
     Clustered,
-    /// At both ends of what is legal: 0 and `u64::MAX`; the empty string, zeros, the longest.
+    /// The extremes of what is legal: 0 and `u64::MAX`; the empty string, zeros, the longest.
     Edges,
-    /// Anywhere.
+    /// Keys anywhere in the space.
     Scattered,
 }
 
-/// All spaces.
+/// All distributions.
 pub(crate) const SPACES: [Space; 4] =
     [Space::Dense, Space::Clustered, Space::Edges, Space::Scattered];
 
 /// A kind of key that the suite can make.
 pub(crate) trait TestKey: Key {
-    /// The `n`-th key of the space. Different numbers mostly give different keys, not always.
+    /// Returns the `n`-th key of the space. Different numbers mostly give different keys, not
+    /// always.
     fn nth(space: Space, n: u64) -> Self::Owned;
 }
 
@@ -64,7 +65,7 @@ fn edge_text(n: u64) -> Vec<u8> {
         43 => vec![b'a'; 4096],
         44 => vec![0xff; 4095],
         _ => {
-            // Zeros before, within and after: what pads a word must not look like the key.
+            // Zeros before, within and after the key: padding must not look like the key.
             let mut key = vec![0; (n % 7) as usize];
             key.extend_from_slice(&n.to_be_bytes()[6..]);
             key.resize(key.len() + (n % 5) as usize, 0);

@@ -1,5 +1,5 @@
 //! Bulk loads: all pairs are there, in a sound structure that further operations change, and they
-//! survive a death and a close. A load that is refused changes nothing.
+//! survive a crash and a close. A refused load changes nothing.
 
 use super::keys::{SPACES, Space, TestKey};
 use super::reopen::contents;
@@ -16,7 +16,7 @@ const STEPS: u64 = 2000;
 /// The designs that have no bulk load.
 const WITHOUT: [&str; 5] = ["fast-fair", "fast-fair-r", "btree-native", "btree-ls", "cell-tree"];
 
-/// Both kinds of key, in every space; loads of all sizes; and loads that are refused.
+/// Runs loads with both kinds of key in every space, loads of all sizes, and loads that are refused.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     for space in SPACES {
         loaded(integers, space);
@@ -77,7 +77,7 @@ fn loaded<K: TestKey>(subject: &Subject<K>, space: Space) {
     }
 }
 
-/// The index holds what the model holds.
+/// Asserts that the index holds the pairs of the model.
 fn agree<K: TestKey>(index: &Index<K>, model: &BTreeMap<K::Owned, u64>, when: &str) {
     let census = index.check().expect("the structure is sound");
     assert_eq!(census.keys, model.len() as u64, "keys {when}");
@@ -87,8 +87,7 @@ fn agree<K: TestKey>(index: &Index<K>, model: &BTreeMap<K::Owned, u64>, when: &s
     }
 }
 
-/// Loads of no pair, of some, and of a leaf's and more, into nodes as full as can be, and with one
-/// entry: each is changed until no third key is as it was.
+/// Loads trees of up to 1000 pairs into nodes of one entry and into full ones, and changes them.
 fn filled<K: TestKey>(subject: &Subject<K>) {
     for fill_percent in [1, 70, 100] {
         for count in [0, 1, 2, 14, 15, 29, 250, 1000] {
@@ -111,7 +110,7 @@ fn filled<K: TestKey>(subject: &Subject<K>) {
     }
 }
 
-/// Loads of unsorted pairs, and into an index with a pair.
+/// Asserts that a load of unsorted pairs, and one into an index with a pair, are refused.
 fn refused<K: TestKey>(subject: &Subject<K>) {
     let index = (subject.create)(dram(), ROOT).unwrap();
     let mut pairs: Vec<_> = (0..PAIRS).map(|n| (K::nth(Space::Dense, n), n)).collect();

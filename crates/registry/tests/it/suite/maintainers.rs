@@ -1,10 +1,10 @@
 //! Maintainers do the deferred work where there are any, and no work is deferred for ever.
 //!
-//! 1. A design that puts nothing off has no maintainers, and nothing for them to do.
-//! 2. Maintainers come and go while others write; nothing is lost, and what is put off comes to an
-//!    end.
-//! 3. While a maintainer does it in time, no operation does more than its budget says.
-//! 4. A maintainer that does nothing costs room, up to a bound, until it goes.
+//! 1. A design that defers nothing has no maintainers, and nothing for them to do.
+//! 2. Maintainers come and go while other threads write; no pair is lost, and the deferred work
+//!    comes to an end.
+//! 3. While a maintainer keeps up, no operation costs more than its budget.
+//! 4. A maintainer that does nothing costs space, up to a bound, until it goes.
 
 use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, dram, plain, rng};
@@ -18,10 +18,10 @@ use core::sync::atomic::AtomicUsize;
 use rand::RngExt;
 use std::collections::BTreeMap;
 
-/// Steps after which what is put off is taken to have no end.
+/// The number of steps after which the deferred work counts as endless.
 const STEPS_MAX: u64 = 1_000_000;
 
-/// All four obligations.
+/// Tests all four obligations.
 pub(crate) fn run(subject: &Subject<u64>, threaded: &ErasedDesign<Memory, u64>) {
     if subject.maintenance.is_none() {
         let index = (subject.create)(dram(), ROOT).unwrap();
@@ -41,13 +41,13 @@ pub(crate) fn run(subject: &Subject<u64>, threaded: &ErasedDesign<Memory, u64>) 
     stalls(subject);
 }
 
-/// Does whatever was put off.
+/// Does all deferred work.
 fn tend_all<M: Medium>(index: &dyn PmIndex<M, u64>) {
     let steps = (0..STEPS_MAX).take_while(|_| index.run_maintenance_step().unwrap()).count() as u64;
     assert!(steps < STEPS_MAX, "what is put off has no end");
 }
 
-/// Two threads write, each its own keys; two are maintainers for a while, again and again.
+/// Runs two threads that write, each its own keys, and two that are maintainers again and again.
 fn come_and_go(index: &dyn PmIndex<Memory, u64>) {
     const STEPS: u64 = 20_000;
     const KEYS: u64 = 1_000;
@@ -101,7 +101,7 @@ fn come_and_go(index: &dyn PmIndex<Memory, u64>) {
     }
 }
 
-/// An index of so many keys.
+/// Returns an index of so many keys.
 fn filled(subject: &Subject<u64>, keys: u64) -> Box<Index<u64>> {
     let index = (subject.create)(dram(), ROOT).unwrap();
     for key in 0..keys {
@@ -110,8 +110,9 @@ fn filled(subject: &Subject<u64>, keys: u64) -> Box<Index<u64>> {
     index
 }
 
-/// Updates that fence more often than their budget says, without a block or a leaf more or less;
-/// with a maintainer, which does the deferred work before each of them, or without.
+/// Returns the number of updates that fence more often than their budget states and change the
+/// numbers of neither blocks nor leaves, with a maintainer that does the deferred work before each
+/// of them, or without.
 fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
     const KEYS: u64 = 400;
     const UPDATES: u64 = 10_000;
@@ -125,7 +126,7 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
             tend_all(&*index);
         }
         // No block that was retired earlier may come free within the update: it could hide one that
-        // it takes.
+        // the update takes.
         index.pool().reclaim();
         let _pinned = pin();
         let blocks = index.pool().usage().blocks;
@@ -143,7 +144,7 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
     beyond
 }
 
-/// A maintainer that is registered, and does nothing; then it goes.
+/// Registers a maintainer that does nothing, then drops it.
 fn stalls(subject: &Subject<u64>) {
     const KEYS: u64 = 200;
     let usual = peak_bytes(&*filled(subject, KEYS));
@@ -160,7 +161,7 @@ fn stalls(subject: &Subject<u64>) {
     }
 }
 
-/// The most that an index takes of its pool while keys are updated.
+/// Returns the most bytes of the pool that the index takes while keys are updated.
 fn peak_bytes(index: &Index<u64>) -> u64 {
     const UPDATES: u64 = 40_000;
     const LOOK_EVERY: u64 = 50;

@@ -1,10 +1,10 @@
 //! Any sequence of operations gives the answers that a `BTreeMap` gives, and leaves a sound
 //! structure.
 //!
-//! 1. Every answer is compared, refusals included: an insert of a key that is there, an update of
-//!    one that is not.
-//! 2. After each run of inserts or removes the structure is checked, and its census counted against
-//!    the model's.
+//! 1. Every answer is compared, refusals included: an insert of a present key, an update of an
+//!    absent one.
+//! 2. After each run of inserts or removes the structure is checked, and its statistics compared
+//!    with the model.
 //! 3. Each case grows the tree to several levels and empties it again, in both orders.
 
 use super::keys::{SPACES, Space, TestKey};
@@ -18,10 +18,11 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// Keys that an epilogue brings in: enough for three levels of the smallest nodes.
+/// The number of keys that the end of a case inserts: enough for three levels of the smallest
+/// nodes.
 const DEEP_KEYS: u64 = 3000;
 
-/// One thing to do. Keys are numbers, made keys by [`TestKey::nth`].
+/// One step of a case. Keys are numbers, made keys by [`TestKey::nth`].
 #[derive(Clone, Debug)]
 enum Step {
     Get(u64),
@@ -38,7 +39,7 @@ enum Step {
         stride: u64,
         order: Order,
     },
-    /// Removes them.
+    /// Removes the keys of such a fill.
     Drain {
         start: u64,
         count: u64,
@@ -87,12 +88,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Integer keys.
+/// Runs the suite with integer keys.
 pub(crate) fn integers(subject: &Subject<u64>) {
     run(subject, if IS_THOROUGH { 24 } else { 10 });
 }
 
-/// Byte-string keys.
+/// Runs the suite with byte-string keys.
 pub(crate) fn texts(subject: &Subject<Text>) {
     run(subject, if IS_THOROUGH { 10 } else { 5 });
 }
@@ -117,7 +118,7 @@ fn run<K: TestKey>(subject: &Subject<K>, cases: u32) {
     assert!(height.get() >= levels, "{} levels are too few to test", height.get());
 }
 
-/// Plays one case and gives the number of levels that it reached.
+/// Runs one case and returns the number of levels that it reached.
 fn play<K: TestKey>(subject: &Subject<K>, space: Space, steps: &[Step]) -> u32 {
     let index = (subject.create)(dram(), ROOT).expect("an empty pool has room");
     let node_bytes = subject.spec.node_bytes;
@@ -138,7 +139,7 @@ fn play<K: TestKey>(subject: &Subject<K>, space: Space, steps: &[Step]) -> u32 {
     height
 }
 
-/// An index and what it should be.
+/// An index and its model.
 struct Pair<K: TestKey> {
     index: Box<Index<K>>,
     model: BTreeMap<K::Owned, u64>,
@@ -249,7 +250,7 @@ impl<K: TestKey> Pair<K> {
         assert!(shown == expected, "scan {bounds:?} {order:?} up to {limit}: {shown:?}");
     }
 
-    /// Everything, both ways and one by one, and the structure.
+    /// Compares all pairs, by scans both ways and one by one, and checks the structure.
     fn compare(&self) {
         for (key, value) in &self.model {
             assert_eq!(self.index.get(K::borrow(key)).unwrap(), Some(*value), "get of {key:?}");
@@ -266,7 +267,8 @@ impl<K: TestKey> Pair<K> {
         self.count();
     }
 
-    /// Checks the structure and counts it: keys as in the model, in as many leaves as they need.
+    /// Checks the structure and its statistics: as many keys as the model, in as many leaves as
+    /// they need.
     fn count(&self) -> TreeStats {
         let census = check_settled(&*self.index);
         assert_eq!(census.keys, self.model.len() as u64, "keys counted");

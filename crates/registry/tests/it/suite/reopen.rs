@@ -1,7 +1,7 @@
-//! Nothing is lost by a close or by a death, and nothing leaks.
+//! A close or a death of the process loses and leaks nothing.
 //!
 //! A pool that is dropped without a close is what a killed process leaves: the page cache keeps
-//! every store. What a power cut may leave is the crash explorer's affair.
+//! every store. The crash explorer covers power cuts.
 
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, close, rng};
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 const ROUNDS: u64 = 6;
 const STEPS: u64 = 1500;
 
-/// Both kinds of key, in every space, through several lives; volatile designs have one life only,
-/// and say so.
+/// Runs both kinds of key, in every space, through several sessions; volatile designs refuse a
+/// second one.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     if !integers.spec.persistent {
         one_life(integers);
@@ -48,7 +48,7 @@ fn lives<K: TestKey>(subject: &Subject<K>, space: Space) {
     let mut model = BTreeMap::new();
     let mut index = (subject.create)(scratch.create(1 << 20), ROOT).unwrap();
     for round in 0..ROUNDS {
-        // Grows in the first rounds, shrinks in the last: deaths meet merges too.
+        // The tree grows in the first rounds and shrinks in the last, so deaths meet merges too.
         let removes = if round < ROUNDS / 2 { 2 } else { 7 };
         for _ in 0..STEPS {
             let key = K::nth(space, rng.random_range(0..STEPS));
@@ -71,7 +71,7 @@ fn lives<K: TestKey>(subject: &Subject<K>, space: Space) {
         let census = check_exact(&*index);
         assert_eq!(census.keys, model.len() as u64, "keys after {opened:?}");
         assert!(contents(&*index) == model, "the contents changed; the open was {opened:?}");
-        // The rest of this life begins with recovery's own work: what it built must serve.
+        // The rest of this session uses what recovery built.
         for (key, value) in model.iter().step_by(7) {
             assert_eq!(index.get(K::borrow(key)).unwrap(), Some(*value));
         }
@@ -89,7 +89,7 @@ pub(crate) fn contents<K: TestKey>(index: &Index<K>) -> BTreeMap<K::Owned, u64> 
     pairs
 }
 
-/// An index that never held anything lives through a death, a death again, and a close.
+/// Opens an index without pairs after a death, after another, and after a close.
 fn empty_lives(subject: &Subject<u64>) {
     let scratch = Scratch::new();
     drop((subject.create)(scratch.create(1 << 20), ROOT).unwrap());
@@ -109,7 +109,7 @@ fn empty_lives(subject: &Subject<u64>) {
     assert_eq!(index.get(u64::MAX).unwrap(), Some(0));
 }
 
-/// Roots that are missing, taken or of another kind are refused, and stay as they are.
+/// Asserts that roots that are missing, taken or of another kind are refused, and stay as they are.
 fn refusals(subject: &Subject<u64>, texts: &Subject<Text>) {
     let scratch = Scratch::new();
     let index = (subject.create)(scratch.create(1 << 20), ROOT).unwrap();

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Name of the root that the suite uses.
+/// The name of the root that the suite uses.
 pub(crate) const ROOT: &str = "suite";
 
-/// The seed of this run: `BRISTLECONE_SEED`, or always the same one. Printed, so that a failure
-/// says how to see it again.
+/// Returns the seed of this run, `BRISTLECONE_SEED` or a fixed one. Prints it, so that a failure
+/// can be repeated.
 pub(crate) fn seed() -> u64 {
     const USUAL: u64 = 20_261_121;
     let seed = std::env::var("BRISTLECONE_SEED").ok().and_then(|text| text.parse().ok());
@@ -29,24 +29,24 @@ pub(crate) fn seed() -> u64 {
     seed
 }
 
-/// A generator of its own for each `purpose`.
+/// Returns a generator of its own for each `purpose`.
 pub(crate) fn rng(purpose: u64) -> StdRng {
     StdRng::seed_from_u64(seed() ^ purpose << 48)
 }
 
-/// A pool in DRAM, with room to grow. Almost every suite is on the one medium that the hostile
-/// suite and the budget need: each medium more is another compilation of every design.
+/// Creates a pool in DRAM that can grow. Almost every suite uses the one medium that the hostile
+/// suite and the budget need: another medium would compile every design once more.
 pub(crate) fn dram() -> Arc<Pool<Simulated>> {
     on(Bounded::unbounded(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
 
-/// Creates a pool in DRAM on the medium that users run on, for the suites of several threads: a
-/// counter would bring the threads into step.
+/// Creates a pool in DRAM on the medium that users have, for the suites with several threads: a
+/// counter would synchronise the threads.
 pub(crate) fn plain() -> Arc<Pool<Memory>> {
     on(Delay::none(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM").into()))
 }
 
-/// A new pool on `medium`.
+/// Creates a pool on `medium`.
 pub(crate) fn on<M: Medium>(medium: M) -> Arc<Pool<M>> {
     Arc::new(Pool::create(medium).expect("the medium is large enough"))
 }
@@ -57,7 +57,7 @@ pub(crate) struct Scratch {
     dir: TempDir,
 }
 
-/// What opening gives.
+/// The result of an open.
 pub(crate) type Reopened = Result<(Arc<Pool<Simulated>>, Opened), PoolError>;
 
 impl Scratch {
@@ -73,7 +73,7 @@ impl Scratch {
         FileOptions { reserve_bytes: 1 << 30, ..FileOptions::default() }
     }
 
-    /// A new pool in the file.
+    /// Creates a pool in the file.
     pub(crate) fn create(&self, bytes: u64) -> Arc<Pool<Simulated>> {
         let mapping = Mapped::create(&self.path(), bytes, &Self::options()).expect("a new file");
         on(Bounded::unbounded(mapping))
@@ -84,22 +84,22 @@ impl Scratch {
         self.open_within(i64::MAX)
     }
 
-    /// Opens the pool in the file on a medium that allows so many steps.
+    /// Opens the pool in the file on a medium that allows so many loads.
     pub(crate) fn open_within(&self, steps: i64) -> Reopened {
         let medium = Bounded::over(Mapped::open(&self.path(), &Self::options())?, steps);
         Pool::open(medium).map(|(pool, opened)| (Arc::new(pool), opened))
     }
 }
 
-/// Closes index and pool, so that the next open finds everything in order.
+/// Closes index and pool, so that the next open needs no recovery.
 pub(crate) fn close<M: Medium, K: Key>(index: BoxedIndex<M, K>) -> Result<(), TreeError> {
     let pool = Arc::into_inner(index.close()?).expect("a closed index keeps no handle of its pool");
     Ok(pool.close()?)
 }
 
 /// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
-/// For a test none of whose threads reads or writes the index now. What was retired is free when
-/// this returns, at once: see [`wait_for_frees`].
+/// No thread of the test may use the index meanwhile. All retired blocks are free when this
+/// returns: see [`wait_for_frees`].
 pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> TreeStats {
     let census = index.check().expect("the structure is sound");
     let usage = index.pool().usage();
@@ -109,8 +109,8 @@ pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Tre
     census
 }
 
-/// Waits until what was retired is free by itself, as it is once no test of this process reads
-/// anything that it read then.
+/// Waits until the retired blocks are free, as they are once no test of this process reads anything
+/// that it read then.
 pub(crate) fn wait_for_frees<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) {
     const TURNS: u32 = 200_000;
     let is_free = |_| {
@@ -121,8 +121,8 @@ pub(crate) fn wait_for_frees<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) {
     assert!((0..TURNS).any(is_free), "never freed: {:?}", index.pool().usage());
 }
 
-/// Checks the index right after an open, when nothing can be waiting: what is in use is what is
-/// reached, exactly.
+/// Checks the index right after an open, when no block is retired: the blocks in use are exactly
+/// those that the index reaches.
 pub(crate) fn check_exact<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> TreeStats {
     let census = index.check().expect("the structure is sound");
     let found = index.pool().usage().blocks;

@@ -1,9 +1,10 @@
-//! What several threads may see.
+//! The answers to several threads.
 //!
-//! 1. A thread that has keys of its own sees them as if it were alone.
-//! 2. A value never goes back: a thread that saw the newer one never sees the older one again.
-//! 3. A scan shows keys in strict order, each key at most once, with a value of its own, and every
-//!    key that is there all the time, while nodes split and merge under it.
+//! 1. A thread with keys of its own gets the answers that it would get alone.
+//! 2. A value never goes back: a thread that has read the newer one never reads the older one
+//!    again.
+//! 3. While nodes split and merge, a scan shows keys in strict order, each at most once, each with
+//!    a value of its own, and every key that is there all the time.
 
 use super::scratch::{ROOT, check_settled, plain, rng, wait_for_frees};
 use bristlecone_registry::Memory;
@@ -17,10 +18,10 @@ use std::thread::Scope;
 
 const THREADS: u64 = 4;
 
-/// An index on the medium of the suites of several threads.
+/// An index on the medium of the suites with several threads.
 type Index = dyn PmIndex<Memory, u64>;
 
-/// All three obligations.
+/// Tests all three obligations.
 pub(crate) fn run(subject: &ErasedDesign<Memory, u64>) {
     let create = || (subject.create)(plain(), ROOT).unwrap();
     eprintln!("threads with keys of their own");
@@ -31,7 +32,7 @@ pub(crate) fn run(subject: &ErasedDesign<Memory, u64>) {
     churn(&*create());
 }
 
-/// Writers at work; readers go on for as long as there are any.
+/// The number of writers at work; readers go on until it is 0.
 pub(super) struct Writers(pub(super) AtomicUsize);
 
 impl Writers {
@@ -39,7 +40,7 @@ impl Writers {
         self.0.load(Ordering::Acquire) > 0
     }
 
-    /// Does it for as long as there are writers, and at least once.
+    /// Calls `look` until no writer is at work, and at least once.
     pub(super) fn meanwhile(&self, mut look: impl FnMut()) {
         loop {
             look();
@@ -50,7 +51,7 @@ impl Writers {
     }
 }
 
-/// Leaves work when dropped, by a panic too: otherwise readers would wait for ever.
+/// A writer at work, until it is dropped, by a panic too: otherwise readers would wait for ever.
 pub(super) struct Writer<'a>(pub(super) &'a Writers);
 
 impl Drop for Writer<'_> {
@@ -59,7 +60,7 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// Each thread has every fourth key, so all of them share every node.
+/// Runs threads that each have every fourth key, so all of them share every node.
 fn own_keys(index: &Index) {
     const STEPS: u64 = 12_000;
     const KEYS: u64 = 2_000;
@@ -107,13 +108,14 @@ fn own_keys(index: &Index) {
     assert_eq!(check_settled(index).keys, expected.len() as u64);
 }
 
-/// Runs threads in a scope; the panic says what was asked of them, whichever of them panicked.
+/// Runs threads in a scope. If one panics, the panic names the request.
 pub(super) fn scope<'env>(threads: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)) {
     let joined = catch_unwind(AssertUnwindSafe(|| std::thread::scope(threads)));
     joined.expect("no thread fails");
 }
 
-/// Two writers raise the values of their keys; two readers look at all of them, every way there is.
+/// Runs two writers that raise the values of their keys, and two readers of all keys, by every
+/// method.
 fn growing_values(index: &Index) {
     const KEYS: u64 = 300;
     const RAISES: u64 = 60_000;
@@ -176,8 +178,8 @@ fn growing_values(index: &Index) {
     check_settled(index);
 }
 
-/// Every so many keys one stays, the others come and go in waves of their own; two threads make the
-/// waves, two read.
+/// Runs two writers that insert and remove keys in waves, and two readers. At regular distances a
+/// key stays.
 fn churn(index: &Index) {
     const KEYS: u64 = 1600;
     const STAYS: u64 = 16;
@@ -195,7 +197,7 @@ fn churn(index: &Index) {
                 let mut rng = rng(64 + writer);
                 for wave in 0..WAVES {
                     for i in 0..KEYS {
-                        // One writer goes up, the other down; some keys both of them want.
+                        // One writer goes up, the other down; they share some keys.
                         let i = if writer == 0 { i } else { KEYS - 1 - i };
                         let key = if rng.random_range(0..8) == 0 { i ^ 1 } else { i };
                         if key.is_multiple_of(STAYS) || key % 2 != writer && i == key {
@@ -240,7 +242,7 @@ fn churn(index: &Index) {
     check_settled(index);
 }
 
-/// A whole scan, which asserts its order.
+/// Scans the whole index, and asserts the order.
 pub(super) fn scan(index: &Index, order: Order, see: &mut dyn FnMut(u64, u64)) {
     let mut last = None;
     let outcome = index.scan((Bound::Unbounded, Bound::Unbounded), order, &mut |key, value| {

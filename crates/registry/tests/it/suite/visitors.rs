@@ -1,8 +1,8 @@
-//! A scan holds no latch while it shows a pair: its visitor may use the index, and change it; and
-//! the scan goes on from the key that it has shown, whatever was changed.
+//! A scan holds no latch while it shows a pair: its visitor may read and change the index. Then the
+//! scan goes on from the key that it has shown.
 //!
-//! One thread does it all, so what happens is the same every time. A scan that would wait for a
-//! latch of its own runs out of steps: see [`Bounded`].
+//! One thread does it all, so each run is the same. A scan that would wait for a latch of its own
+//! uses up its loads: see [`Bounded`].
 
 use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, on};
@@ -11,12 +11,12 @@ use bristlecone_pmem::Mapped;
 use bristlecone_trees::Order;
 use core::ops::{Bound, ControlFlow};
 
-/// Keys that stay are those from here on, so many.
+/// The first of the keys that stay.
 const FIRST: u64 = 1000;
 const KEYS: u64 = 200;
 const STEPS: i64 = 4_000_000;
 
-/// Scans both ways, whose visitors change what was shown, what is to come, and what is beside.
+/// Runs scans both ways whose visitors change pairs that were shown, that come next, and others.
 pub(crate) fn run(subject: &Subject<u64>) {
     let medium = Bounded::over(Mapped::anonymous(1 << 20).unwrap(), STEPS);
     let index = (subject.create)(on(medium), ROOT).unwrap();
@@ -44,7 +44,8 @@ fn scan(index: &Index<u64>, order: Order) {
         }
         assert_eq!(index.get(key).unwrap(), Some(value));
         index.update(key, value + 1).unwrap();
-        // Behind the scan, for good; and before it, for a moment: enough to split nodes.
+        // Behind the scan keys are inserted for good, before it for a moment: enough to split
+        // nodes.
         let (behind, before) = match order {
             Order::Ascending => (key - FIRST, key + FIRST),
             Order::Descending => (key + FIRST, key - FIRST),

@@ -1,4 +1,4 @@
-//! How the toy opens: it reads its node, and believes nothing.
+//! Opening the toy: it reads its node and trusts no word of it.
 
 use super::{ROOT_BYTES, SLOTS_MAX, SLOTS_MIN, State, ToyIndex, node_bytes};
 use crate::flaws;
@@ -6,7 +6,7 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use bristlecone_trees::{Key, TreeError, key};
 
 impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
-    /// Reads the node as recovery must: believing nothing.
+    /// Reads the node as recovery must, with a check of every word.
     pub(super) fn load(&self, state: &mut State<K>, crashed: bool) -> Result<(), TreeError> {
         let word = self.pool.medium().load(&self.pool.words(self.root, 1)?[0]);
         let (at, slots) = (word & !63, 1 << (word & 63));
@@ -44,7 +44,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         Ok(())
     }
 
-    /// Walks from slot to slot as values say, until it is past the last.
+    /// Walks from slot to slot as values say, until it is past the last one.
     fn follow_values(&self, state: &State<K>) -> Result<(), TreeError> {
         let mut at = 0;
         while at < state.slots {

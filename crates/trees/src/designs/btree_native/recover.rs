@@ -1,7 +1,7 @@
 //! Recovery: the records of the log, each for the nodes that it names, from the root down.
 //!
 //! 1. A parent is repaired before its children are followed. So a node that only a record names is
-//!    reached, and one that a record lets go is not.
+//!    reached, and one that a record releases is not.
 //! 2. A record says where its change began, and the entries how far it came: of two neighbours with
 //!    one key word, one is the copy. The change resumes there. To begin again would copy an entry
 //!    over one that has not moved yet.

@@ -27,7 +27,7 @@ enum LeafAnswer {
 
 /// The progress of one key in a batch.
 enum Lookup<'t, M, F, const NODE: usize> {
-    /// At a node, prefetched but not yet checked, that should be on this level.
+    /// A node, prefetched but not yet checked, that should be on this level.
     At(ShiftNode<'t, M, F, NODE>, u32),
     Done(Option<u64>),
 }

@@ -64,10 +64,10 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// Splits `node`, which is full and latched, and adds `entry` to the half where it belongs.
     ///
     /// The sibling is latched until the split ends. No writer reaches it before the latch of `node`
-    /// is released, but readers do: the latch tells them that what they see may not be durable. Who
-    /// would post its separator waits, so no parent names a node that a crash frees. At the right
-    /// edge of the level all entries stay, and the new entry becomes the
-    /// sibling's first. So keys inserted in ascending order leave full nodes behind.
+    /// is released, but readers do: the latch tells them that what they see may not be durable. A
+    /// thread that would post its separator waits, so no parent names a node that a crash frees. At
+    /// the right edge of the level all entries stay, and the new entry becomes the sibling's first.
+    /// So keys inserted in ascending order leave full nodes behind.
     ///
     /// ```text
     /// N sibling, its low key      crash before C: both are free again

@@ -15,7 +15,7 @@ pub(in crate::system::peers) enum Promise {
 }
 
 impl Promise {
-    /// Both ways, the durable one first.
+    /// Both promises, the durable one first.
     pub(in crate::system::peers) const ALL: [Self; 2] = [Self::Durable, Self::NoSync];
 }
 
