@@ -16,7 +16,8 @@ const STEPS: u64 = 2000;
 /// The designs that have no bulk load.
 const WITHOUT: [&str; 5] = ["fast-fair", "fast-fair-r", "btree-native", "btree-ls", "cell-tree"];
 
-/// Runs loads with both kinds of key in every space, loads of all sizes, and loads that are refused.
+/// Runs loads with both kinds of key in every space, loads of all sizes, and loads that the index
+/// refuses.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     for space in SPACES {
         loaded(integers, space);
