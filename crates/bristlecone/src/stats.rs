@@ -76,7 +76,8 @@ pub struct Stats {
     /// The bytes of each NUMA node, if the store is open with a
     /// [placement](crate::Options::placement); otherwise empty.
     pub nodes: Vec<NodeUsage>,
-    /// The state of the journal, if the store is [open with one](crate::Options::durability).
+    /// The state of the journal, if the store is [open with one](crate::Options::durability). A
+    /// child of `fork` gets none.
     pub journal: Option<JournalStats>,
 }
 
@@ -149,7 +150,8 @@ impl Store {
             header_bytes: HEADER_BYTES,
             classes: pool.usage_of_classes(),
             nodes: pool.usage_of_nodes(),
-            journal: medium.journaled().map(Journaled::stats),
+            // A child of `fork` has no mapping of the ring.
+            journal: medium.journaled().filter(|_| !medium.is_inherited()).map(Journaled::stats),
         }
     }
 }

@@ -161,3 +161,15 @@ fn a_child_writes_nothing_to_the_journal_of_its_parent() {
     let mut store = small().open(&path).unwrap();
     assert_eq!(store.check().unwrap().keys, u64::from(KEYS));
 }
+
+/// The ring of the journal is a mapping that a child does not have.
+#[test]
+fn a_child_gets_statistics_without_a_journal() {
+    let Ok(path) = std::env::var(PATH_VARIABLE) else {
+        return run("fork::a_child_gets_statistics_without_a_journal");
+    };
+    let store = journaled(Durability::Commit).create(&path).unwrap();
+    store.put("a", "b").unwrap();
+    assert!(forked(|| store.stats().journal.is_none()));
+    assert!(store.stats().journal.is_some());
+}
