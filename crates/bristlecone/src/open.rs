@@ -1,8 +1,9 @@
 //! The creation and opening of stores in files: which medium a file gets, and in which order.
 //!
 //! 1. The file stays locked from the first look at its contents until the store is dropped.
-//! 2. A journal begins on a file that a close has left whole. So a store without one, a new one or
-//!    one that was not closed, is first mapped, recovered and closed.
+//! 2. A journal begins on a file that a close has left whole. So a store without one that was not
+//!    closed is first mapped, recovered and closed. A new one gets its root with the journal: a
+//!    power cut before that leaves a pool without a root, which the next creation finishes.
 //! 3. A file that needs its journal is opened with it, or made whole before it is mapped.
 
 use crate::error::Error;
@@ -62,7 +63,7 @@ impl Options {
         }
         let options = self.mapping(journal.is_some());
         let medium = Mapped::on(locked, &options).map_err(|e| Error::from_medium(path, e))?;
-        let store = self.open_on(medium.into(), path, finishes)?;
+        let store = self.open_on(medium.into(), journal.as_ref(), path, finishes)?;
         self.add_journal(store, journal.as_ref(), path)
     }
 
@@ -130,8 +131,7 @@ impl Options {
     ) -> Result<Store, Error> {
         let pool = Pool::create(medium.into()).map_err(|e| Error::from_pool(path, e))?;
         self.limit(&pool);
-        let store = self.finish(Arc::new(pool), path)?;
-        self.add_journal(store, journal, path)
+        self.finish(pool, journal, path)
     }
 
     /// Closes a store that is mapped and opens it with a journal, if there is to be one.
@@ -165,10 +165,16 @@ impl Options {
             }
             other => Error::from_journal(path, other),
         });
-        self.open_on(medium?.into(), path, finishes)
+        self.open_on(medium?.into(), Some(journal), path, finishes)
     }
 
-    fn open_on(&self, medium: FileMedium, path: &Path, finishes: bool) -> Result<Store, Error> {
+    fn open_on(
+        &self,
+        medium: FileMedium,
+        journal: Option<&JournalOptions>,
+        path: &Path,
+        finishes: bool,
+    ) -> Result<Store, Error> {
         let opened = if self.open_torn { Pool::open_torn(medium) } else { Pool::open(medium) };
         let (pool, opened) = opened.map_err(|e| Error::from_pool(path, e))?;
         let damaged = |damage| Error::damaged(path, damage);
@@ -183,20 +189,32 @@ impl Options {
         if opened == Opened::Crashed {
             pool.finish_recovery(); // No block is in use without a root.
         }
-        self.finish(Arc::new(pool), path)
+        self.finish(pool, journal, path)
     }
 
-    /// Gives a pool without roots its size and its index, and syncs the name of its file.
+    /// Gives a pool without roots its journal, if there is to be one (I2), its size and its index,
+    /// and syncs the name of its file.
     ///
     /// A new file has the length of the smallest pool until the pool is durable. So an interrupted
     /// creation leaves no longer file without a pool, and a longer one of zeros is none.
-    fn finish(&self, pool: Arc<FilePool>, path: &Path) -> Result<Store, Error> {
+    fn finish(
+        &self,
+        pool: FilePool,
+        journal: Option<&JournalOptions>,
+        path: &Path,
+    ) -> Result<Store, Error> {
+        if let (Some(journal), Some(mapped)) = (journal, pool.medium().mapped()) {
+            let locked = mapped.hand_over().map_err(|e| Error::from_medium(path, e))?; // I1
+            pool.close().map_err(|e| Error::from_pool(path, e))?;
+            return self.open_journaled(locked, journal, None, path, true);
+        }
         let bytes = self.bytes() / CHUNK_BYTES * CHUNK_BYTES; // No more than the options allow.
         pool.grow(bytes).map_err(|error| match error {
             PoolError::Medium(error) => self.creating(path, error),
             other => Error::from_pool(path, other),
         })?;
-        let store = Store::create_in(pool, path)?;
+        let store = Store::create_in(Arc::new(pool), path)?;
+        store.sync()?;
         sync_folder(path)
             .map_err(|e| Error::from_system(path.into(), "make the file's name durable", e))?;
         Ok(store)

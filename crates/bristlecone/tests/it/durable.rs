@@ -1,12 +1,19 @@
 //! Stores with a journal: what a drop, a close, a sync and a failure leave.
 
+use crate::image::names_a_boot;
 use crate::{journaled, mapped, pairs, place, small};
 use bristlecone::{Domain, Durability, Error, ErrorKind, Store};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// The offset of the table of roots in a pool, and the size of a page.
+const ROOTS: usize = 0x2000;
+const PAGE: usize = 0x1000;
 
 const KINDS: [Durability; 2] = [Durability::Commit, Durability::Interval(Duration::from_millis(5))];
 
@@ -288,4 +295,32 @@ fn a_path_may_be_a_link_and_need_not_be_utf_8() {
     store.close().unwrap();
     assert!(!Path::new(&journal).exists());
     assert!(mapped().open(&link).unwrap().contains("a").unwrap());
+}
+
+/// A power cut before the journal begins leaves what the page cache had written. If that is a store
+/// that may be torn, no later creation can finish it.
+#[test]
+fn no_moment_of_a_creation_with_a_journal_has_a_store_that_may_be_torn() {
+    let place = place();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut image = vec![0; ROOTS + PAGE];
+            while !is_done.load(Ordering::Acquire) {
+                let Ok(file) = File::open(&place.path) else { continue };
+                let (superblocks, roots) = image.split_at_mut(ROOTS);
+                // The superblocks last: they are at least as new as the roots.
+                let read = file.read_exact_at(roots, ROOTS as u64);
+                if read.and_then(|()| file.read_exact_at(superblocks, 0)).is_ok() {
+                    let has_root = roots.iter().any(|&byte| byte != 0);
+                    assert!(!has_root || !names_a_boot(superblocks), "a store without a journal");
+                }
+            }
+        });
+        let store = journaled(Durability::Commit).create(&place.path).unwrap();
+        store.close().unwrap();
+        is_done.store(true, Ordering::Release);
+        watcher.join().unwrap();
+    });
+    assert!(journaled(Durability::Commit).open(&place.path).unwrap().is_empty().unwrap());
 }

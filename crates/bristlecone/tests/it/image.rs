@@ -42,6 +42,11 @@ pub(crate) fn nonces(image: &[u8]) -> [u64; 2] {
     SUPERBLOCKS.map(|at| word(image, at + NONCE))
 }
 
+/// Returns `true` if a superblock names a boot: a restart of the machine may then tear the pool.
+pub(crate) fn names_a_boot(image: &[u8]) -> bool {
+    SUPERBLOCKS.iter().any(|&at| word(image, at + BOOT_ID) != 0)
+}
+
 /// Returns the offsets of the latch words of all leaves of a store.
 pub(crate) fn latches(image: &[u8]) -> Vec<usize> {
     /// The offsets of the latch and of the link in a leaf, and the bits of the link.
