@@ -271,6 +271,19 @@ pub enum Error {
         /// The reason why the pool cannot grow.
         source: MediumError,
     },
+    /// The device has no space for the journal. The store is as it was.
+    #[error(
+        "{}: no space for a journal of {wanted} bytes ({source}); free space on the device, set a smaller journal_bytes, or open the store without a journal (durability process)",
+        path.display()
+    )]
+    NoJournalSpace {
+        /// The path of the store.
+        path: PathBuf,
+        /// The size of the journal, in bytes.
+        wanted: u64,
+        /// The reason of the system.
+        source: MediumError,
+    },
     /// The options allow a new file, or the medium has, fewer bytes than the smallest pool has.
     #[error(
         "{}: a pool of {bytes} bytes is too small; give it at least {minimum}",
@@ -423,6 +436,7 @@ impl Error {
             | Self::Moved { .. }
             | Self::NotAFile { .. }
             | Self::Full { .. }
+            | Self::NoJournalSpace { .. }
             | Self::Domain { .. }
             | Self::Node { .. }
             | Self::Journal { .. }
@@ -456,6 +470,7 @@ impl Error {
             | Self::Damaged { path, .. }
             | Self::Foreign { path, .. }
             | Self::Full { path, .. }
+            | Self::NoJournalSpace { path, .. }
             | Self::TooSmall { path, .. }
             | Self::Domain { path, .. }
             | Self::Node { path, .. }

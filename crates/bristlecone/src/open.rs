@@ -161,7 +161,7 @@ impl Options {
     ) -> Result<Store, Error> {
         let medium = Journaled::on_traced(locked, journal, trace).map_err(|error| match error {
             JournalError::Medium(source) if is_full(&source) => {
-                Error::Full { path: path.into(), wanted: journal.journal_bytes, source }
+                Error::NoJournalSpace { path: path.into(), wanted: journal.journal_bytes, source }
             }
             other => Error::from_journal(path, other),
         });

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 pub enum Format {
     /// Key, tab, value. A tab, newline or backslash in them is written `\t`, `\n`, `\\`.
     Tsv,
-    /// An object with "key" and "value", or with "`key_hex`" and "`value_hex`" if not UTF-8.
+    /// An object with `key` and `value`, or with `key_hex` and `value_hex` if not UTF-8.
     Jsonl,
     /// Keys alone, with empty values.
     Lines,

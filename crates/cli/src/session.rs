@@ -34,7 +34,7 @@ impl OpenArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct DurabilityArgs {
     /// The moment from which a write to a plain file survives a power cut: when it returns, within
-    /// a tenth of a second, or once the store is closed [default: interval; process in memory].
+    /// 0.4 s, or once the store is closed [default: interval; process in memory].
     #[arg(long, value_name = "commit|interval|process")]
     pub(crate) durability: Option<Promise>,
 }
@@ -55,7 +55,7 @@ impl DurabilityArgs {
 pub(crate) enum Promise {
     /// A write that has returned survives a power cut.
     Commit,
-    /// A thread syncs at an interval: 100 ms, in tests 5 ms.
+    /// A thread syncs every 100 ms.
     Interval,
     /// A store without a journal: a power cut may lose any page until it is closed.
     Process,

@@ -23,7 +23,7 @@ error. The exit code is 0 if nothing is damaged, 1 if something is, and 3 if the
 copy. A pair that is older than the last one that was written passes every checksum: compare what
 comes out with another copy if you have one.")]
 pub(crate) struct Args {
-    /// The damaged store. It must be closed.
+    /// The damaged store. No process may have it open.
     damaged: PathBuf,
     /// The file to create.
     into: PathBuf,
