@@ -5,6 +5,10 @@ fn error_of(kind: io::ErrorKind) -> Error {
     Error::from_medium(Path::new("a.pool"), MediumError::System { action: "open", source })
 }
 
+fn full() -> MediumError {
+    MediumError::System { action: "allocate", source: io::ErrorKind::StorageFull.into() }
+}
+
 #[test]
 fn a_system_error_becomes_the_variant_for_its_cause() {
     assert!(matches!(error_of(io::ErrorKind::NotFound), Error::NotFound { .. }));
@@ -38,6 +42,7 @@ fn kinds_have_exit_codes_and_messages_begin_with_the_file() {
         (Error::from_tree(path, TreeError::Foreign { expected: 1, found: 2 }), 3),
         (Error::from_tree(path, TreeError::Foreign { expected: 1, found: 0 }), 3),
         (Error::from_pool(path, PoolError::Full { wanted: 2, reason: source }), 4),
+        (Error::NoJournalSpace { path: path.into(), wanted: 64 << 20, source: full() }, 4),
         (Error::from_medium(path, MediumError::Locked), 4),
         (Error::from_medium(path, MediumError::Node { node: 7, source: refused }), 4),
         (Error::TooSmall { path: path.into(), bytes: 1, minimum: 2 }, 2),
