@@ -12,7 +12,7 @@
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::alloc::Evacuation;
-use bristlecone_pmem::{Medium, PmPtr, PoolError};
+use bristlecone_pmem::{Medium, PmPtr};
 use bristlecone_trees::{Record, TreeError};
 
 /// The number of blocks, and their bytes, at which one write stops moving records. It ends the
@@ -108,19 +108,7 @@ impl<M: Medium> Store<M> {
         let value = self.value(&key, old, &guard)?;
         let new = Record::write(pool, &key, &value)?;
         let moved = self.index.replace_pair(&key, old, new);
-        let unused = match &moved {
-            Ok(is_moved) => !is_moved,
-            // The leaf is full and cannot split. I4 of `store`: after damage the index may point to
-            // the new record.
-            Err(error) => matches!(error, TreeError::Pool(PoolError::Full { .. })),
-        };
-        if unused {
-            if let Some((block, bytes)) = Record::extent(pool, new)? {
-                pool.release(block, bytes);
-            }
-        } else if moved.is_ok() {
-            self.retire(old, &guard);
-        }
+        self.free_loser(Some(old), Some(new), &moved, &guard)?;
         moved
     }
 }

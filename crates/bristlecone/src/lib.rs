@@ -73,7 +73,9 @@
 //! - Keys have 0 to [`KEY_BYTES_MAX`] bytes, values 0 to [`VALUE_BYTES_MAX`]; all bytes are legal.
 //! - One process at a time has a file open; [`Options::wait`] waits for another. A child of `fork`
 //!   gets [`Error::ForkedChild`] for a store of its parent.
-//! - There are no transactions over several keys, and a scan is not a snapshot.
+//! - A write of one key can depend on its value ([`Store::compare_exchange`],
+//!   [`Store::fetch_update`]). There are no transactions over several keys, and a scan is not a
+//!   snapshot.
 //! - A pair of up to 8 B + 8 B lies in a leaf; any other takes a block of at least 64 B beside it.
 //! - The file grows as needed and never shrinks. Later writes use the space of deleted pairs again,
 //!   most easily for records of the same size.
@@ -91,6 +93,8 @@ mod options;
 mod durable;
 
 mod store;
+
+mod exchange;
 
 mod queries;
 
@@ -117,6 +121,7 @@ pub use bristlecone_pmem::pool::Corrupt;
 pub use bristlecone_pmem::sys::WriteBack;
 pub use bristlecone_trees::{Cost, Order, TreeStats};
 pub use error::{Error, ErrorKind};
+pub use exchange::Mismatch;
 pub use options::Options;
 pub use salvage::{Salvage, salvage};
 pub use scan::{Bounds, KeyRange, Pair, Scan};

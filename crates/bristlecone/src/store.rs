@@ -30,7 +30,8 @@ use std::time::Duration;
 /// undoes nothing that a thread has synced, which it does every 100 ms.
 ///
 /// All threads of one process may use a store at once, by reference or in an [`Arc`]. Each method
-/// that takes one key is atomic. Several writes together are not: there are no transactions.
+/// that takes one key is atomic, [`fetch_update`](Self::fetch_update) too. Several writes together
+/// are not: there are no transactions.
 ///
 /// Dropping a store leaves it as a kill of the process would: no pair is lost, and the next open
 /// recovers it in O(n), with the journal that lies beside its file. [`close`](Self::close) makes
@@ -235,8 +236,9 @@ impl<M: Medium> Store<M> {
     /// Replaces the value of `key` if the key is present, and returns `true`. Otherwise changes
     /// nothing and returns `false`. Durable on return.
     ///
-    /// Test and write are one atomic step. It is not a compare-and-swap: it replaces any value.
-    /// Waiting, space and persist order are those of [`put`](Self::put).
+    /// Test and write are one atomic step. It replaces any value;
+    /// [`compare_exchange`](Self::compare_exchange) only the one that is expected. Waiting, space
+    /// and persist order are those of [`put`](Self::put).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -259,13 +261,23 @@ impl<M: Medium> Store<M> {
     }
 
     /// Applies `mode` to the pair, with a record where it needs one. Returns `true` if the pair was
-    /// written. If the pool is full, retries while retired blocks wait for readers or records can
-    /// move together.
+    /// written.
     fn write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, Error> {
         self.check_process()?;
         let key = check_key(key)?;
         check_value(value)?;
-        let mut done = self.try_write(key, value, mode);
+        self.complete_write(|| self.try_write(key, value, mode))
+    }
+
+    /// Returns the result of `attempt`, a write, once it is as durable as the medium promises. If
+    /// the pool is full, calls it again while retired blocks wait for readers or records can move
+    /// together.
+    #[inline(always)]
+    pub(crate) fn complete_write<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, TreeError>,
+    ) -> Result<T, Error> {
+        let mut done = attempt();
         for round in 0..RECLAIM_ROUNDS {
             if !matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
                 break;
@@ -273,7 +285,7 @@ impl<M: Medium> Store<M> {
             // Blocks may have come free before this round looked, so one more attempt follows it.
             let waits = self.reclaim(round);
             let has_moved = !waits && self.compact_some(|| true);
-            done = self.try_write(key, value, mode);
+            done = attempt();
             if !waits && !has_moved {
                 break;
             }
@@ -289,10 +301,7 @@ impl<M: Medium> Store<M> {
     #[inline(always)]
     fn try_write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, TreeError> {
         let guard = self.pool().pin(); // I2
-        let value = match Record::inline(key, value) {
-            Some(inline) => inline,
-            None => Record::write(self.pool(), key, value)?,
-        };
+        let value = self.new_value(key, value)?;
         let found = match mode {
             WriteMode::Upsert => self.index.upsert_pair(key, value),
             WriteMode::Insert => self.index.insert_pair(key, value),
@@ -306,13 +315,29 @@ impl<M: Medium> Store<M> {
             Err(_) => false,
         };
         if unused {
-            if let Some((block, bytes)) = Record::extent(self.pool(), value)? {
-                self.pool().release(block, bytes);
-            }
+            self.release(value)?;
         } else if let Ok(Some(former)) = found {
             self.retire(former, &guard);
         }
         Ok(found?.is_none() == (mode != WriteMode::Update))
+    }
+
+    /// Returns the value part of an entry for the pair, with a record where it needs one. That is
+    /// durable after the next fence.
+    #[inline(always)]
+    pub(crate) fn new_value(&self, key: &[u8], value: &[u8]) -> Result<Value, PoolError> {
+        match Record::inline(key, value) {
+            Some(inline) => Ok(inline),
+            None => Record::write(self.pool(), key, value),
+        }
+    }
+
+    /// Frees the record that `value` names, if it names one. The index never pointed to it.
+    pub(crate) fn release(&self, value: Value) -> Result<(), Corrupt> {
+        if let Some((block, bytes)) = Record::extent(self.pool(), value)? {
+            self.pool().release(block, bytes);
+        }
+        Ok(())
     }
 
     /// Retires the record that `value` names, if it names one. The index no longer points to it. If
@@ -435,7 +460,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<&[u8], Error> {
     }
 }
 
-fn check_value(value: &[u8]) -> Result<(), Error> {
+pub(crate) fn check_value(value: &[u8]) -> Result<(), Error> {
     match value.len() {
         bytes if bytes > VALUE_BYTES_MAX => {
             Err(Error::ValueTooLong { bytes, maximum: VALUE_BYTES_MAX })

@@ -50,6 +50,7 @@ fn operations_meet_their_budgets_exactly() {
             );
             assert!(!store.insert(&key, &value).unwrap());
             assert_eq!(take(), (0, 0), "insert of a key that is there");
+            exchanges_meet_their_budgets(&store, &key, &value);
         }
         let removal = (u64::from(budget.remove.lines), u64::from(budget.remove.fences));
         let key = format!("{prefix}3");
@@ -58,6 +59,31 @@ fn operations_meet_their_budgets_exactly() {
         assert!(!store.delete(&key).unwrap());
         assert_eq!(take(), (0, 0), "delete of a key that is not there");
     }
+}
+
+/// An exchange costs what the insert, update or remove does that it turns out to be. The key is
+/// there before and after.
+fn exchanges_meet_their_budgets(store: &Counted, key: &str, value: &[u8]) {
+    let budget = Bristlecone::SPEC.budget;
+    let take = || cost(store.medium().take());
+    let update = expected(key, value, budget.update);
+    let exchange = |old: Option<&[u8]>, new: Option<&[u8]>| {
+        store.compare_exchange(key, old, new).unwrap().is_ok()
+    };
+    assert!(exchange(Some(value), Some(value)));
+    assert_eq!(take(), update, "exchange of {key:?} for a value");
+    assert!(!exchange(Some(b"another"), Some(value)) && !exchange(None, Some(value)));
+    assert_eq!(take(), (0, 0), "exchange that fails");
+    assert_eq!(store.swap(key, value).unwrap().as_deref(), Some(value));
+    assert_eq!(take(), update, "swap of {key:?}");
+    store.fetch_update(key, |value| value.map(<[u8]>::to_vec)).unwrap();
+    assert_eq!(take(), update, "fetch_update of {key:?}");
+    assert!(exchange(Some(value), None));
+    assert_eq!(take(), (u64::from(budget.remove.lines), u64::from(budget.remove.fences)));
+    assert!(exchange(None, None));
+    assert_eq!(take(), (0, 0), "exchange of nothing for nothing");
+    assert!(exchange(None, Some(value)));
+    assert_eq!(take(), expected(key, value, budget.insert), "exchange of nothing for {key:?}");
 }
 
 #[test]

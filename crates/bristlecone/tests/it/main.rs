@@ -6,6 +6,7 @@ mod cost;
 mod durable;
 mod durable_cut;
 mod durable_faults;
+mod exchange;
 mod files;
 mod fork;
 mod image;

@@ -1,7 +1,8 @@
 //! Random sequences of operations, closes and drops give the results of a `BTreeMap`.
 
 use crate::{pairs, place, small};
-use bristlecone::{Order, Pair, Store};
+use bristlecone::{Mismatch, Order, Pair, Store};
+use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -15,6 +16,10 @@ enum Step {
     Insert(Vec<u8>, Vec<u8>),
     Update(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
+    Swap(Vec<u8>, Vec<u8>),
+    /// A key, `true` to expect its value and not the other one, and the new value.
+    CompareExchange(Vec<u8>, bool, Option<Vec<u8>>, Option<Vec<u8>>),
+    FetchUpdate(Vec<u8>, Option<Vec<u8>>),
     Get(Vec<u8>),
     MultiGet(Vec<Vec<u8>>),
     /// A range, and for each pair whether the scan takes it from the front.
@@ -50,6 +55,12 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (key(), value()).prop_map(|(k, v)| Step::Insert(k, v)),
         3 => (key(), value()).prop_map(|(k, v)| Step::Update(k, v)),
         6 => key().prop_map(Step::Delete),
+        3 => (key(), value()).prop_map(|(k, v)| Step::Swap(k, v)),
+        6 => (key(), any::<bool>(), option::of(value()), option::of(value()))
+            .prop_map(|(key, is_current, other, new)| {
+                Step::CompareExchange(key, is_current, other, new)
+            }),
+        3 => (key(), option::of(value())).prop_map(|(k, v)| Step::FetchUpdate(k, v)),
         3 => key().prop_map(Step::Get),
         1 => prop::collection::vec(key(), 0..80).prop_map(Step::MultiGet),
         2 => ((bound(), bound()), prop::collection::vec(any::<bool>(), 0..200))
@@ -118,6 +129,13 @@ fn check_all(store: &Store, model: &Model) {
     assert_eq!(store.is_empty().unwrap(), expected.is_empty());
 }
 
+fn set(model: &mut Model, key: Vec<u8>, value: Option<Vec<u8>>) {
+    match value {
+        Some(value) => model.insert(key, value),
+        None => model.remove(&key),
+    };
+}
+
 fn apply(store: &Store, model: &mut Model, step: Step) {
     match step {
         Step::Put(key, value) => {
@@ -134,6 +152,26 @@ fn apply(store: &Store, model: &mut Model, step: Step) {
         }
         Step::Delete(key) => {
             assert_eq!(store.delete(&key).unwrap(), model.remove(&key).is_some());
+        }
+        Step::Swap(key, value) => {
+            let former = store.swap(&key, &value).unwrap();
+            assert_eq!(former, model.insert(key, value));
+        }
+        Step::CompareExchange(key, is_current, other, new) => {
+            let current = model.get(&key).cloned();
+            let expected = if is_current { current.clone() } else { other };
+            let done = store.compare_exchange(&key, expected.as_deref(), new.as_deref()).unwrap();
+            if expected == current {
+                assert_eq!(done, Ok(()));
+                set(model, key, new);
+            } else {
+                assert_eq!(done, Err(Mismatch { current }));
+            }
+        }
+        Step::FetchUpdate(key, new) => {
+            let former = store.fetch_update(&key, |_| new.clone()).unwrap();
+            assert_eq!(former.as_ref(), model.get(&key));
+            set(model, key, new);
         }
         Step::Get(key) => {
             let expected = model.get(&key);

@@ -109,7 +109,7 @@ pub(super) fn run_script<S: ScriptHost>(
     match name {
         POOL => Ok(run_pool_script(host).map_err(TreeError::from)),
         STORE if const { is_built(STORE) } => {
-            Ok(run_index_script(host, ErasedDesign::of::<StoreDesign>()))
+            Ok(run_index_script(host, ErasedDesign::of::<StoreDesign<false>>()))
         }
         _ => match S::forms(default_size(name)?).numbers {
             Some(design) => Ok(run_index_script(host, design)),

@@ -37,6 +37,11 @@ impl<K: Key> SubjectDesign<K> {
         Self { form, visibility, settles: false }
     }
 
+    /// Returns `true` for a store in the role of a design: its values have any length.
+    pub(crate) fn is_store(&self) -> bool {
+        self.settles || self.visibility == ResultVisibility::Presence
+    }
+
     /// Returns this design as one whose operations wait for the disk themselves.
     pub(crate) const fn settling(self) -> Self {
         Self { settles: true, ..self }

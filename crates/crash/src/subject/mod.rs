@@ -55,10 +55,12 @@ pub(crate) struct TestedIndex {
     pub(crate) is_store: bool,
 }
 
-/// The store, where this build has it.
+/// The store, where this build has it. Keys of one kind are put and deleted, those of the other are
+/// written by exchanges.
 static STORE_INDEX: Option<TestedIndex> = if is_built(STORE) {
-    let numbers = SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence).settling();
-    let text = Some(SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence).settling());
+    let numbers = SubjectDesign::of::<StoreDesign<false>>(ResultVisibility::Presence);
+    let text = SubjectDesign::of::<StoreDesign<true>>(ResultVisibility::Values);
+    let (numbers, text) = (numbers.settling(), Some(text.settling()));
     Some(TestedIndex { numbers, text, wide: None, is_store: true })
 } else {
     None

@@ -3,9 +3,12 @@
 //!
 //! 1. A key is its bytes. A value has one of three forms, chosen by its number: 8 B, fewer, or some
 //!    dozens. So pairs move between leaf and record as they are updated.
-//! 2. The store returns the presence of a former value, not the value. The value is read before the
-//!    operation, or after an insert that found one. Where threads meet it may be another one, and
-//!    the oracle ignores it.
+//! 2. A put or delete returns the presence of a former value, not the value. The value is read
+//!    before the operation, or after an insert that found one. Where threads meet it may be another
+//!    one, and the oracle ignores it.
+//! 3. A design with `EXCHANGES` writes by the methods that depend on a value: `compare_exchange`,
+//!    `swap`, `fetch_update`. They return the former value, and the oracle relies on it. So two
+//!    threads that both replace one value are a violation.
 
 use crate::config::STORE;
 use bristlecone::{Error, Store};
@@ -22,9 +25,9 @@ use std::sync::Arc;
 
 /// The store in the role of a design.
 #[derive(Debug)]
-pub(crate) struct StoreDesign;
+pub(crate) struct StoreDesign<const EXCHANGES: bool>;
 
-impl Design for StoreDesign {
+impl<const EXCHANGES: bool> Design for StoreDesign<EXCHANGES> {
     const SPEC: Spec = Spec {
         name: STORE,
         source: "this project",
@@ -36,16 +39,16 @@ impl Design for StoreDesign {
         },
         ..designs::Bristlecone::SPEC
     };
-    type Index<M: Medium, K: Key> = StoreIndex<M, K>;
+    type Index<M: Medium, K: Key> = StoreIndex<M, K, EXCHANGES>;
 }
 
 /// A store with the keys and values of an index.
-pub(crate) struct StoreIndex<M: Medium, K> {
+pub(crate) struct StoreIndex<M: Medium, K, const EXCHANGES: bool> {
     store: Store<M>,
     key: PhantomData<fn() -> K>,
 }
 
-impl<M: Medium, K> fmt::Debug for StoreIndex<M, K> {
+impl<M: Medium, K, const EXCHANGES: bool> fmt::Debug for StoreIndex<M, K, EXCHANGES> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.store.fmt(f)
     }
@@ -115,13 +118,25 @@ fn no_path() -> &'static Path {
     Path::new("(no file)")
 }
 
-impl<M: Medium, K: Key> StoreIndex<M, K> {
+impl<M: Medium, K: Key, const EXCHANGES: bool> StoreIndex<M, K, EXCHANGES> {
     fn of(store: Store<M>) -> Self {
         Self { store, key: PhantomData }
     }
+
+    /// Sets the value of `key` to what `update` returns for its presence. Returns the former value.
+    fn fetch_update(
+        &self,
+        key: K::Ref<'_>,
+        update: impl Fn(bool) -> Option<u64>,
+    ) -> Result<Option<u64>, TreeError> {
+        let former = self
+            .store
+            .fetch_update(bytes_of::<K>(key), |value| update(value.is_some()).map(encode));
+        former.map_err(plain)?.as_deref().map(decode).transpose()
+    }
 }
 
-impl<M: Medium, K: Key> PmIndex<M, K> for StoreIndex<M, K> {
+impl<M: Medium, K: Key, const EXCHANGES: bool> PmIndex<M, K> for StoreIndex<M, K, EXCHANGES> {
     fn create(pool: Arc<Pool<M>>, _root: &str) -> Result<Self, TreeError> {
         Store::create_in(pool, no_path()).map(Self::of).map_err(plain)
     }
@@ -146,20 +161,35 @@ impl<M: Medium, K: Key> PmIndex<M, K> for StoreIndex<M, K> {
         Ok(())
     }
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        if EXCHANGES {
+            let (key, value) = (bytes_of::<K>(key), encode(value));
+            let exchanged = self.store.compare_exchange(key, None, Some(&value)).map_err(plain)?;
+            return exchanged.err().and_then(|m| m.current).as_deref().map(decode).transpose();
+        }
         let inserted = self.store.insert(bytes_of::<K>(key), encode(value)).map_err(plain)?;
         if inserted { Ok(None) } else { Ok(Some(self.get(key)?.unwrap_or_default())) }
     }
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        if EXCHANGES {
+            return self.fetch_update(key, |is_present| is_present.then_some(value));
+        }
         let former = self.get(key)?;
         let found = self.store.update(bytes_of::<K>(key), encode(value)).map_err(plain)?;
         Ok(found.then(|| former.unwrap_or_default()))
     }
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        if EXCHANGES {
+            let former = self.store.swap(bytes_of::<K>(key), encode(value)).map_err(plain)?;
+            return former.as_deref().map(decode).transpose();
+        }
         let former = self.get(key)?;
         self.store.put(bytes_of::<K>(key), encode(value)).map_err(plain)?;
         Ok(former)
     }
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        if EXCHANGES {
+            return self.fetch_update(key, |_| None);
+        }
         let former = self.get(key)?;
         let found = self.store.delete(bytes_of::<K>(key)).map_err(plain)?;
         Ok(found.then(|| former.unwrap_or_default()))

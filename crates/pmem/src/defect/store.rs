@@ -1,5 +1,5 @@
-//! The defects of the store on a disk with a journal, and of the journal. No mode of the explorer
-//! without a journal can find them.
+//! The defects of the store, and of the journal. No mode of the explorer without a journal can find
+//! those that are on a disk.
 
 defects! {
     store;
@@ -31,5 +31,12 @@ defects! {
         "copy-first",
         "the journal copies a line, and only then takes a number for it: an older copy comes last",
         "the order of copies in a journal",
+    ),
+    /// An exchange looks the entry that it replaces up after it has compared the value.
+    ExchangeStale = own_threads(
+        "store",
+        "exchange-stale",
+        "a write that depends on a value replaces a newer one, which another thread's update lost",
+        "a condition that is checked before the latch",
     ),
 }

@@ -83,6 +83,15 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         Ok(self.remove_entry(key)?.map(Entry::held_value))
     }
 
+    /// Removes `key` if its value is `old`, and returns `true`. Else changes nothing. Durable on
+    /// return.
+    ///
+    /// # Errors
+    /// The pool is damaged on the path to `key`.
+    pub fn remove_pair_if(&self, key: &[u8], old: Value) -> Result<bool, TreeError> {
+        Ok(self.remove_entry_if(key, |value| value == old)?.is_some())
+    }
+
     /// Calls `visit` with each key within `bounds` and its value, in `order`, until `visit` breaks.
     ///
     /// # Errors

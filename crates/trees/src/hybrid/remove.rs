@@ -3,7 +3,7 @@
 use super::{Hybrid, HybridSpec, Restructuring};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
-use crate::key::{self, Entry, Key};
+use crate::key::{self, Entry, Key, Value};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
@@ -36,14 +36,28 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// it, and a block that could not be retired stays in use until recovery.
     #[inline]
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
+        if S::RESTRUCTURING == Restructuring::MicroLogged {
+            return self.remove_logged(key, &self.pool.pin());
+        }
+        self.remove_entry_if(key, |_| true)
+    }
+
+    /// Removes `key` if `is_wanted` returns `true` for its value, and returns its entry. The design
+    /// has no micro-logs. Damage is as in [`remove_entry`](Self::remove_entry).
+    #[inline(always)]
+    pub(super) fn remove_entry_if(
+        &self,
+        key: K::Ref<'_>,
+        is_wanted: impl FnOnce(Value) -> bool,
+    ) -> Result<Option<Entry>, TreeError> {
         let guard = self.pool.pin();
         let merge = match S::RESTRUCTURING {
-            Restructuring::MicroLogged => return self.remove_logged(key, &guard),
-            Restructuring::InPlace => Self::merge_around,
             Restructuring::Replacement => Self::merge_by_replacement,
+            Restructuring::InPlace | Restructuring::MicroLogged => Self::merge_around,
         };
         let (leaf, latch_guard) = self.latch_leaf(key)?;
-        let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
+        let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
+        let Some((slot, _)) = found.filter(|&(_, value)| is_wanted(value)) else {
             return Ok(None);
         };
         let entry = S::Leaf::remove(&self.pool, leaf.words, slot);

@@ -6,7 +6,6 @@ use crate::scenario::index::session::Op;
 use crate::scenario::index::trial::{
     CaseList, IndexCase, KEYS_MAX, STRIDE, Trial, few, fresh, grown, insert, remove,
 };
-use crate::subject::design::ResultVisibility;
 use crate::subject::keys::SampleKey;
 use crate::subject::store::{LONG_VALUE, QUARTER_VALUE};
 use bristlecone_pmem::PoolError;
@@ -233,7 +232,7 @@ impl<K: SampleKey> CaseList<K> {
 
     /// Adds a value that takes more than a chunk of the pool, in a design that stores one.
     fn long(&mut self) {
-        if self.design.visibility != ResultVisibility::Presence {
+        if !self.design.is_store() {
             return;
         }
         let near = [20, 25, 30];
