@@ -209,6 +209,22 @@ pub enum Error {
         /// The id of this boot.
         now: u128,
     },
+    /// The file is a copy of a store that was not closed. If a process wrote while it was copied,
+    /// it mixes pages of different times. A copy of a closed store opens. A copy that was made
+    /// after the process had died is whole; nothing tells it from the others.
+    #[error(
+        "{}: a copy of a store that was not closed (it was open in the file with inode number {original}, this one has {found}): if a process was writing meanwhile, pages of different times lie side by side; close the original and copy it again, copy what can be read with `bristlecone salvage {} INTO`, or, if no process had it open meanwhile, take this file as it is with open_torn (`--open-torn`)",
+        path.display(),
+        path.display()
+    )]
+    UnclosedCopy {
+        /// The path of the copy.
+        path: PathBuf,
+        /// The inode number of the file in which the store was open.
+        original: u64,
+        /// The inode number of the copy.
+        found: u64,
+    },
     /// A later version of this library wrote the pool.
     #[error(
         "{}: format version {found} (at offset {at:#x}) is newer than {supported}; upgrade to open it",
@@ -416,6 +432,7 @@ impl Error {
             | Self::Unfinished { .. }
             | Self::Zeros { .. }
             | Self::MayBeTorn { .. }
+            | Self::UnclosedCopy { .. }
             | Self::OldVersion { .. }
             | Self::Feature { .. }
             | Self::CutShort { .. }
@@ -462,6 +479,7 @@ impl Error {
             | Self::Unfinished { path }
             | Self::Zeros { path, .. }
             | Self::MayBeTorn { path, .. }
+            | Self::UnclosedCopy { path, .. }
             | Self::OldVersion { path, .. }
             | Self::Feature { path, .. }
             | Self::CutShort { path, .. }
@@ -499,6 +517,9 @@ impl Error {
             PoolError::NotAPool { found } => Self::NotAPool { path, found },
             PoolError::TooSmall { bytes, minimum } => Self::TooSmall { path, bytes, minimum },
             PoolError::MayBeTorn { opened_in, now } => Self::MayBeTorn { path, opened_in, now },
+            PoolError::UnclosedCopy { original, found } => {
+                Self::UnclosedCopy { path, original, found }
+            }
             PoolError::OldVersion { at, found, supported } => {
                 Self::OldVersion { path, at, found, supported }
             }

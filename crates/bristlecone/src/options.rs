@@ -77,13 +77,17 @@ impl Options {
         self
     }
 
-    /// Sets whether to open a store that [may be torn](Error::MayBeTorn). Default: `false`.
+    /// Sets whether to open a store that [may be torn](Error::MayBeTorn), or is a
+    /// [copy](Error::UnclosedCopy) of one that was not closed. Default: `false`.
     ///
     /// A machine that restarts while a store is open with
     /// [`Durability::Process`] can lose any of the pages that were written to
     /// a plain file since the last [`close`](Store::close). An open then recovers what the file
     /// has: writes that were acknowledged may be missing, deleted pairs may be back, and a scan and
-    /// a get may differ. Only some of that is detected, by [`check`](Store::check) for example.
+    /// a get may differ. Only some of that is detected, by [`check`](Store::check) for example. The
+    /// same holds for a copy that was made while a process wrote. One that was made after the
+    /// process had died is whole, with its journal.
+    ///
     /// After the open the store counts as whole. Copy the file first.
     pub fn open_torn(mut self, open_torn: bool) -> Self {
         self.open_torn = open_torn;
@@ -194,6 +198,7 @@ impl Options {
     ///   [`open_or_create`](Self::open_or_create) makes one.
     /// - [`Error::MayBeTorn`]: the machine restarted while the store was open with
     ///   [`Durability::Process`].
+    /// - [`Error::UnclosedCopy`]: the file is a copy of a store that was not closed.
     /// - Other errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is
     ///   damaged, incomplete, of another version, or not a store.
     /// - [`Error::System`]: the system refused for another reason.

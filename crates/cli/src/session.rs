@@ -15,8 +15,9 @@ pub(crate) struct OpenArgs {
     /// Wait up to SECONDS while the store is open elsewhere.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = values::seconds)]
     wait: Duration,
-    /// Open a store that a power cut may have torn. Its answers may be wrong, and it may hang: save
-    /// what is needed, and then make a new store.
+    /// Open a store that a power cut may have torn, or a copy of one that was not closed. Its
+    /// answers may be wrong, and it may hang: save what is needed, and then make a new store. A
+    /// copy that was made while no process had the store open is whole.
     #[arg(long)]
     open_torn: bool,
     #[command(flatten)]

@@ -201,6 +201,9 @@ unsafe impl Medium for FileMedium {
     fn boot_id(&self) -> [u64; 2] {
         either!(self, form => form.boot_id())
     }
+    fn file_id(&self) -> [u64; 2] {
+        either!(self, form => form.file_id())
+    }
     fn draw(&self) -> u64 {
         either!(self, form => form.draw())
     }

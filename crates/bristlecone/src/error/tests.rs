@@ -34,6 +34,7 @@ fn kinds_have_exit_codes_and_messages_begin_with_the_file() {
         (Error::from_pool(path, PoolError::OldVersion { at: 8, found: 1, supported: 2 }), 3),
         (Error::from_pool(path, PoolError::Feature { at: 112, bit: 3 }), 3),
         (Error::from_pool(path, PoolError::MayBeTorn { opened_in: 1, now: 2 }), 3),
+        (Error::from_pool(path, PoolError::UnclosedCopy { original: 1, found: 2 }), 3),
         (Error::Empty { path: path.into() }, 3),
         (Error::Zeros { path: path.into(), bytes: 1 << 20 }, 3),
         (Error::NotAFile { path: path.into(), kind: "a folder" }, 4),

@@ -4,28 +4,15 @@
 //! process forks.
 #![expect(unsafe_code, reason = "a fork has no safe form")]
 
-use crate::{journaled, place, small};
+use crate::{in_own_process, journaled, path_of_own_process, small};
 use bristlecone::{Durability, Error, Order, Store};
 use std::ops::ControlFlow;
-use std::process::Command;
 use std::time::Duration;
 
-const PATH_VARIABLE: &str = "BRISTLECONE_TEST_FORK_STORE";
 const KEYS: u32 = 500;
 
 fn key(number: u32) -> String {
     format!("a key of its own/{number:05}")
-}
-
-/// Runs the test `name` in a process of its own.
-fn run(name: &str) {
-    let place = place();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture", "--test-threads=1"])
-        .env(PATH_VARIABLE, &place.path)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn filled(path: &str) -> Store {
@@ -60,8 +47,8 @@ fn is_refused<T>(result: &Result<T, Error>) -> bool {
 
 #[test]
 fn every_method_of_a_child_is_refused() {
-    let Ok(path) = std::env::var(PATH_VARIABLE) else {
-        return run("fork::every_method_of_a_child_is_refused");
+    let Some(path) = path_of_own_process() else {
+        return in_own_process("fork::every_method_of_a_child_is_refused");
     };
     let mut store = filled(&path);
     let mut scan = store.iter();
@@ -96,8 +83,8 @@ fn every_method_of_a_child_is_refused() {
 
 #[test]
 fn a_drop_in_a_child_changes_nothing_for_the_parent() {
-    let Ok(path) = std::env::var(PATH_VARIABLE) else {
-        return run("fork::a_drop_in_a_child_changes_nothing_for_the_parent");
+    let Some(path) = path_of_own_process() else {
+        return in_own_process("fork::a_drop_in_a_child_changes_nothing_for_the_parent");
     };
     let store = filled(&path);
     let mut of_child = Some(store);
@@ -119,8 +106,8 @@ fn a_drop_in_a_child_changes_nothing_for_the_parent() {
 
 #[test]
 fn a_child_has_stores_of_its_own() {
-    let Ok(path) = std::env::var(PATH_VARIABLE) else {
-        return run("fork::a_child_has_stores_of_its_own");
+    let Some(path) = path_of_own_process() else {
+        return in_own_process("fork::a_child_has_stores_of_its_own");
     };
     filled(&path).close().unwrap();
     let kept = filled(&format!("{path}.kept"));
@@ -135,8 +122,8 @@ fn a_child_has_stores_of_its_own() {
 
 #[test]
 fn a_child_writes_nothing_to_the_journal_of_its_parent() {
-    let Ok(path) = std::env::var(PATH_VARIABLE) else {
-        return run("fork::a_child_writes_nothing_to_the_journal_of_its_parent");
+    let Some(path) = path_of_own_process() else {
+        return in_own_process("fork::a_child_writes_nothing_to_the_journal_of_its_parent");
     };
     let durability = Durability::Interval(Duration::from_millis(1));
     let options = journaled(durability);

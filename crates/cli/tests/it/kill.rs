@@ -3,7 +3,8 @@
 use crate::{Place, bristlecone, lines};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 #[test]
 fn an_acknowledged_pair_survives_a_kill() {
@@ -58,17 +59,18 @@ fn an_acknowledged_pair_survives_a_kill() {
     assert!(acknowledged.len() >= 15_511);
 }
 
-/// Starts `command` with `--folder`, kills it when its folder is there, and waits until its output
-/// is closed: by all of its processes.
+/// Starts `command` with `--folder`, sends a signal to it, or to its group as a terminal does, when
+/// its folder is there, and waits until its output is closed: by all of its processes.
 #[track_caller]
-fn leaves_nothing(command: &[&str], kind: &str) {
+fn leaves_nothing(command: &[&str], kind: &str, signal: &str, to_group: bool) {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = bristlecone()
+    let child = bristlecone()
         .args(command)
         .arg("--folder")
         .arg(folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .unwrap();
     let names = || {
@@ -80,7 +82,8 @@ fn leaves_nothing(command: &[&str], kind: &str) {
     }
     let prefix = format!("bristlecone-{kind}-{}-", child.id());
     assert!(names()[0].to_str().unwrap().starts_with(&prefix), "{:?}", names());
-    child.kill().unwrap();
+    let target = format!("{}{}", if to_group { "-" } else { "" }, child.id());
+    assert!(Command::new("kill").args([signal, "--", &target]).status().unwrap().success());
     let done = child.wait_with_output().unwrap();
     assert!(done.status.code().is_none(), "killed in time");
     assert!(names().is_empty(), "{:?}", names());
@@ -88,10 +91,17 @@ fn leaves_nothing(command: &[&str], kind: &str) {
 
 #[test]
 fn a_demo_that_is_killed_leaves_no_folder() {
-    leaves_nothing(&["demo", "--kills", "10000"], "demo");
+    leaves_nothing(&["demo", "--kills", "10000"], "demo", "-KILL", false);
+}
+
+#[test]
+fn a_demo_that_is_interrupted_leaves_no_folder() {
+    for (signal, to_group) in [("-INT", true), ("-TERM", false)] {
+        leaves_nothing(&["demo", "--kills", "10000"], "demo", signal, to_group);
+    }
 }
 
 #[test]
 fn a_torture_that_is_killed_leaves_no_folder() {
-    leaves_nothing(&["torture", "--cycles", "1M"], "torture");
+    leaves_nothing(&["torture", "--cycles", "1M"], "torture", "-KILL", false);
 }

@@ -156,6 +156,9 @@ unsafe impl<M: Medium> Medium for Device<M> {
     fn boot_id(&self) -> [u64; 2] {
         self.inner.boot_id()
     }
+    fn file_id(&self) -> [u64; 2] {
+        self.inner.file_id()
+    }
     /// Returns 0, so that latch words, and with them the flips of bits, are the same on every run.
     fn draw(&self) -> u64 {
         0

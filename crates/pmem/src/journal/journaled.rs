@@ -457,6 +457,9 @@ unsafe impl Medium for Journaled {
     fn boot_id(&self) -> [u64; 2] {
         self.shared.journal.ring.file().boot_id()
     }
+    fn file_id(&self) -> [u64; 2] {
+        self.locked.file_id()
+    }
     fn draw(&self) -> u64 {
         self.memory().draw()
     }

@@ -128,6 +128,9 @@ unsafe impl<M: Medium> Medium for Count<M> {
     fn boot_id(&self) -> [u64; 2] {
         self.inner.boot_id()
     }
+    fn file_id(&self) -> [u64; 2] {
+        self.inner.file_id()
+    }
     fn draw(&self) -> u64 {
         self.inner.draw()
     }

@@ -5,9 +5,9 @@
 //! 2. A file that a failed creation leaves is removed before it is unlocked. Otherwise another
 //!    process could lock it, make a store of it, and lose that.
 
-use super::MediumError;
 use super::fork::Opener;
 use super::storage::Storage;
+use super::{MediumError, identity};
 use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, Metadata, OpenOptions};
@@ -112,6 +112,11 @@ impl LockedFile {
     /// Keeps the file that this process created.
     pub(crate) fn finish(&self) {
         self.is_unfinished.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns what tells the file from a copy of it.
+    pub(crate) fn file_id(&self) -> [u64; 2] {
+        identity::of(&self.file)
     }
 
     /// Returns the file.

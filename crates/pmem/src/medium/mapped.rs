@@ -265,6 +265,11 @@ unsafe impl Medium for Mapped {
         if self.file.is_none() || self.reproducible { [0; 2] } else { machine::boot_id() }
     }
 
+    fn file_id(&self) -> [u64; 2] {
+        let file = self.file.as_ref().filter(|_| !self.reproducible);
+        file.map_or([0; 2], |file| file.backing().locked.file_id())
+    }
+
     fn draw(&self) -> u64 {
         if self.reproducible { 0 } else { machine::draw() }
     }

@@ -19,6 +19,7 @@ mod fault;
 mod file;
 mod fork;
 mod holes;
+mod identity;
 mod lock;
 mod machine;
 mod mapped;
@@ -389,6 +390,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// Returns the id of this boot of the machine, which a restart changes. Default: zeros, for a
     /// medium that does not outlive the boot or does not know it.
     fn boot_id(&self) -> [u64; 2] {
+        [0; 2]
+    }
+    /// Returns the inode number of the file and the time of its birth, in nanoseconds since 1970. A
+    /// copy has others, also under the same name. Default: zeros, for a medium without a file. An
+    /// inode number of 0 is not known: the file system does not keep it. Nor is a birth of 0.
+    fn file_id(&self) -> [u64; 2] {
         [0; 2]
     }
     /// Returns a random number, from the randomness of the system. Default: 0, for media whose runs

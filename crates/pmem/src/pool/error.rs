@@ -84,6 +84,21 @@ pub enum PoolError {
         /// The id of this boot.
         now: u128,
     },
+    /// The pool was not closed, and was open in another file: this one is a copy. If a process
+    /// wrote meanwhile, it mixes pages of different times.
+    #[error(
+        "a copy of a pool that was not closed (it was open in the file with inode number \
+         {original}, this one has {found}): if a process was writing meanwhile, pages of different \
+         times lie side by side; close the original and copy it again, copy what can be read with \
+         `bristlecone salvage`, or, if no process had it open meanwhile, take this file as it is \
+         with open_torn (`--open-torn`)"
+    )]
+    UnclosedCopy {
+        /// The inode number of the file in which the pool was open.
+        original: u64,
+        /// The inode number of this file.
+        found: u64,
+    },
     /// The pool was open with a journal and was not closed, so the file alone is not whole.
     #[error("not whole without its journal: open it with the folder of the journal beside it")]
     NeedsJournal,

@@ -84,6 +84,7 @@ impl<M: Medium> Pool<M> {
             nonce: 0,
             boot_id: [0; 2],
             features: 0,
+            file_id: [0; 2],
         };
         superblock.begin(&medium);
         let pool = Self::assemble(medium, superblock, false);
@@ -107,20 +108,26 @@ impl<M: Medium> Pool<M> {
     /// the pool as open. The mark is durable before anything else changes.
     ///
     /// # Errors
-    /// The medium holds no pool, or the pool is damaged, cut short, of another version, or
-    /// [may be torn](PoolError::MayBeTorn). Nothing has changed then. If the system cannot write
+    /// The medium holds no pool, or the pool is damaged, cut short, of another version, [may be
+    /// torn](PoolError::MayBeTorn), or is a [copy](PoolError::UnclosedCopy) of one that was not
+    /// closed. Nothing has changed then. If the system cannot write
     /// the mark, a pool that was closed is as after a crash, which loses nothing. Any other may be
     /// torn from then on.
     pub fn open(medium: M) -> Result<(Self, Opened), PoolError> {
-        Self::open_if(medium, Superblock::check_boot)
+        Self::open_if(medium, |superblock, medium| {
+            superblock.check_boot(medium)?;
+            superblock.check_file(medium)
+        })
     }
 
-    /// Opens the pool on `medium` even if it [may be torn](PoolError::MayBeTorn). It takes the file
-    /// as it is: after a restart of the machine, pages of a plain file can be from different times,
-    /// so writes may be missing and answers wrong. From now on the pool counts as whole.
+    /// Opens the pool on `medium` even if it [may be torn](PoolError::MayBeTorn), or is a
+    /// [copy](PoolError::UnclosedCopy) of one that was not closed. It takes the file as it is:
+    /// after a restart of the machine, and in a copy of an open file, pages can be from different
+    /// times, so writes may be missing and answers wrong. From now on the pool counts as whole.
     ///
     /// # Errors
-    /// As [`open`](Self::open), except for [`PoolError::MayBeTorn`].
+    /// As [`open`](Self::open), except for [`PoolError::MayBeTorn`] and
+    /// [`PoolError::UnclosedCopy`].
     pub fn open_torn(medium: M) -> Result<(Self, Opened), PoolError> {
         Self::open_if(medium, |_, _| Ok(()))
     }
@@ -142,6 +149,7 @@ impl<M: Medium> Pool<M> {
             nonce: 0,
             boot_id: [0; 2],
             features: 0,
+            file_id: [0; 2],
         };
         let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;

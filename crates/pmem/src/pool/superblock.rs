@@ -11,9 +11,9 @@
 //! | 40 | 8 | generation | data | times the pool was opened, its creation counted |
 //! | 48 | 8 | `pool_bytes` | data | size; a crash during growth may leave a longer file |
 //! | 56 | 8 | clean | data | 1: closed cleanly, the free map is valid; 0: open, or crashed |
-//! | 64 | 8 | `image` | data | offset of the free map |
-//! | 72 | 8 | `image_bytes` | data | its length |
-//! | 80 | 8 | `image_crc` | data | its CRC-32C |
+//! | 64 | 8 | `image` | data | clean: offset of the free map; not clean: inode number, or 0 |
+//! | 72 | 8 | `image_bytes` | data | clean: its length; not clean: birth of the file, in ns, or 0 |
+//! | 80 | 8 | `image_crc` | data | clean: its CRC-32C; not clean: 0 |
 //! | 88 | 8 | nonce | data | drawn at each creation and open; latches carry its low 24 bits |
 //! | 96 | 16 | boot | data | id of the boot in which it was opened; 0: none; ones: torn |
 //! | 112 | 8 | features | data | bits; an unknown one in the low half refuses the open |
@@ -24,7 +24,9 @@
 //! 2. An open writes both copies as not clean before anything else changes, and they are durable
 //!    before that. So damage to the newer copy cannot bring back an older `clean`, and a clean copy
 //!    is the newest statement of a file whose other pages are as the close left them.
-//! 3. The nonce differs from the one before, and from 0, in its low 24 bits. So every latch word
+//! 3. Until a close, both copies name the file that the pool is open in. So a copy of that file is
+//!    told from it.
+//! 4. The nonce differs from the one before, and from 0, in its low 24 bits. So every latch word
 //!    that the file holds at an open is stale.
 
 use super::{FORMAT_VERSION, PoolError};
@@ -72,6 +74,9 @@ pub(super) struct Superblock {
     /// the pool survives a restart; all ones: the device has refused pages.
     pub(super) boot_id: [u64; 2],
     pub(super) features: u64,
+    /// The [identity](Medium::file_id) of the file in which the pool is open; zeros: closed, or not
+    /// known.
+    pub(super) file_id: [u64; 2],
 }
 
 /// The place, size and checksum of the free map that a clean close saved.
@@ -84,7 +89,9 @@ pub(super) struct SavedFreeMap {
 
 impl Superblock {
     fn encode(&self) -> [u64; WORDS] {
-        let free_map = self.free_map.unwrap_or(SavedFreeMap { at: PmPtr::NULL, bytes: 0, crc: 0 });
+        let [inode, birth] = self.file_id;
+        let place = |map: SavedFreeMap| [map.at.offset(), map.bytes, u64::from(map.crc)];
+        let [image, image_bytes, image_crc] = self.free_map.map_or([inode, birth, 0], place);
         let mut words = [0; WORDS];
         words[..CHECKSUM].copy_from_slice(&[
             MAGIC,
@@ -95,9 +102,9 @@ impl Superblock {
             self.generation,
             self.pool_bytes,
             u64::from(self.free_map.is_some()),
-            free_map.at.offset(),
-            free_map.bytes,
-            u64::from(free_map.crc),
+            image,
+            image_bytes,
+            image_crc,
             self.nonce,
             self.boot_id[0],
             self.boot_id[1],
@@ -144,6 +151,7 @@ impl Superblock {
             nonce: words[11],
             boot_id: [words[12], words[13]],
             features: words[FEATURES],
+            file_id: if free_map.is_some() { [0; 2] } else { [words[8], words[9]] },
         }))
     }
 
@@ -217,23 +225,26 @@ impl Superblock {
         self.write_one(medium, copies);
     }
 
-    /// Begins an open, or the creation, on `medium`: marks the pool as open, counts it, and draws
-    /// the nonce. The caller writes the copies.
+    /// Begins an open, or the creation, on `medium`: marks the pool as open in its file, counts it,
+    /// and draws the nonce. The caller writes the copies.
     pub(super) fn begin<M: Medium>(&mut self, medium: &M) {
         self.free_map = None;
         self.generation += 1;
         self.nonce = next_nonce(medium.draw(), self.generation, self.nonce);
         let is_durable = medium.domain().covers(Domain::Disk);
         self.boot_id = if is_durable { [0; 2] } else { medium.boot_id() };
+        self.file_id = medium.file_id();
         self.features &= !JOURNAL;
         if medium.domain() == Domain::Disk {
             self.features |= JOURNAL;
         }
     }
 
-    /// Ends an open: the file needs no journal any more. The caller writes a copy.
+    /// Ends an open: the file needs no journal any more, and a copy of it is whole. The caller
+    /// writes a copy.
     pub(super) fn end(&mut self) {
         self.features &= !JOURNAL;
+        self.file_id = [0; 2];
     }
 
     /// Marks the pool as one that may be torn, because a sync of its pages failed: the system
@@ -266,6 +277,22 @@ impl Superblock {
         let [opened_in, now] =
             [self.boot_id, now].map(|[a, b]| u128::from(a) << 64 | u128::from(b));
         Err(PoolError::MayBeTorn { opened_in, now })
+    }
+
+    /// Checks that the pool was closed, or was open in the file of `medium`. A copy that was made
+    /// while a process wrote mixes pages of different times. One that was made after the process
+    /// had died is whole; nothing in it says which of the two it is.
+    ///
+    /// # Errors
+    /// The pool was not closed, and was open in another file.
+    pub(super) fn check_file<M: Medium>(&self, medium: &M) -> Result<(), PoolError> {
+        let (original, found) = (self.file_id, medium.file_id());
+        let differs = |at: usize| original[at] != found[at] && original[at] != 0 && found[at] != 0;
+        // The birth tells a copy that got the number of a removed original.
+        if differs(0) || (original[0] == found[0] && differs(1)) {
+            return Err(PoolError::UnclosedCopy { original: original[0], found: found[0] });
+        }
+        Ok(())
     }
 
     /// Checks the fields against the size of the medium.

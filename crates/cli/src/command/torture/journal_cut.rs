@@ -154,7 +154,7 @@ impl Cutter {
     fn session(&mut self, cycle: u64, images: u64) -> anyhow::Result<()> {
         let load = Load { cycle, ..self.load };
         self.counts.sessions = cycle;
-        let pool = self.folder.join("torture.pool");
+        let pool = self.folder.join(POOL);
         if (cycle - 1).is_multiple_of(POOL_SESSIONS) {
             self.ledger = Ledger::new(load.keys, self.loaded);
             remove(&pool)?;
@@ -228,7 +228,7 @@ impl Cutter {
         self.counts.with_window += u64::from(least.iter().sum::<u64>() < returned);
         let promised = Promised::new(load, &self.ledger, acknowledged, least);
         std::fs::write(self.folder.join(STATE), promised.written()).context("write the state")?;
-        let path = self.folder.join("image.pool");
+        let path = self.folder.join(POOL);
         place(&path, &files, ring)?;
         let finding = self.judge(&path)?;
         let phase = match notes.last() {
@@ -278,7 +278,7 @@ impl Cutter {
     /// Lets the ledger expect what the last image holds.
     fn adopt(&mut self) -> anyhow::Result<()> {
         let Some((files, ring)) = &self.files else { return Ok(()) };
-        let path = self.folder.join("whole.pool");
+        let path = self.folder.join(POOL);
         place(&path, files, ring)?;
         // An image that cannot be used was counted: the next session has a new pool.
         let opened = options(Promise::Process).open(&path);
@@ -291,6 +291,8 @@ impl Cutter {
     }
 }
 
+/// The file of the store, and of each image: a copy of a store that was not closed is refused.
+const POOL: &str = "torture.pool";
 const STATE: &str = "expected.state";
 
 /// Does the steps of all threads and notes each acknowledgement. With a seed, calls `sync` at
@@ -393,8 +395,12 @@ fn journal_of(pool: &Path) -> PathBuf {
 
 /// Removes a pool and its journal.
 fn remove(pool: &Path) -> anyhow::Result<()> {
-    let journal = journal_of(pool);
-    for done in [std::fs::remove_file(pool), std::fs::remove_dir_all(journal)] {
+    check_removed([std::fs::remove_file(pool), std::fs::remove_dir_all(journal_of(pool))])
+}
+
+/// Returns the first error of a removal, except that there was nothing.
+fn check_removed<const COUNT: usize>(removals: [io::Result<()>; COUNT]) -> anyhow::Result<()> {
+    for done in removals {
         match done {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error).context("remove the old pool");
@@ -405,9 +411,9 @@ fn remove(pool: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the files of an image.
+/// Writes the files of an image. A pool that is there stays the same file, as at a power cut.
 fn place(pool: &Path, files: &DiskFiles, ring: &[u8]) -> anyhow::Result<()> {
-    remove(pool)?;
+    check_removed([std::fs::remove_dir_all(journal_of(pool))])?;
     let journal = journal_of(pool);
     let written = || {
         std::fs::create_dir(&journal)?;

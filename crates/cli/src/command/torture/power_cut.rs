@@ -214,12 +214,12 @@ impl Cutter {
         Ok((if outcome.killed { end } else { End::Closed }, outcome.acknowledged))
     }
 
-    /// Compares the file as the child left it, without a cut. From then on the ledger expects what
-    /// it holds.
+    /// Compares a copy of the file as the child left it, without a cut: no process has it open.
+    /// From then on the ledger expects what it holds.
     fn compare(&mut self, after: &[u8], done: &Done) -> anyhow::Result<()> {
         let whole = self.path("whole.pool");
         std::fs::write(&whole, after).context("copy the pool")?;
-        let mut store = options(Promise::Process).open_or_create(&whole)?;
+        let mut store = options(Promise::Process).open_torn(true).open_or_create(&whole)?;
         let verdict = self.ledger.compare(&mut store, done)?;
         drop(store);
         self.report.kills.lost += verdict.lost;

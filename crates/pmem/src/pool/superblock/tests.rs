@@ -14,6 +14,7 @@ const GOOD: Superblock = Superblock {
     nonce: 7,
     boot_id: [0; 2],
     features: 0,
+    file_id: [0; 2],
 };
 
 /// Opens a pool both of whose superblocks are `words`.
@@ -150,6 +151,43 @@ fn an_open_pool_of_another_boot_may_be_torn_and_a_closed_one_is_not() {
     let free_map = Some(SavedFreeMap { at: PmPtr::new(0x8000), bytes: 64, crc: 0 });
     let closed = Superblock { free_map, boot_id, ..GOOD };
     assert_eq!(open_file(closed, false).unwrap(), Opened::Crashed);
+}
+
+/// A pool from before the field, or of a file system whose numbers do not last, has zeros there.
+#[test]
+fn an_open_pool_in_another_file_is_refused_and_a_closed_or_older_one_is_not() {
+    let folder = ["/dev/shm".into(), std::env::temp_dir()].into_iter().find(|path| path.is_dir());
+    let file = tempfile::NamedTempFile::new_in(folder.unwrap()).unwrap();
+    file.as_file().set_len(POOL_BYTES_MIN).unwrap();
+    let medium = Mapped::open(file.path(), &FileOptions::default()).unwrap();
+    let [inode, birth] = medium.file_id();
+    if inode == 0 {
+        return eprintln!("skipped: the file system has no lasting inode numbers");
+    }
+    let free_map = Some(SavedFreeMap { at: PmPtr::new(0x8000), bytes: 64, crc: 0 });
+    let copied = |superblock: Superblock| {
+        let read = Superblock::decode(&superblock.encode(), 0).unwrap().unwrap();
+        assert_eq!(read, Superblock { file_id: read.file_id, ..superblock });
+        match read.check_file(&medium) {
+            Err(PoolError::UnclosedCopy { original, found }) => Some((original, found)),
+            other => {
+                other.unwrap();
+                None
+            }
+        }
+    };
+    for (original, is_copy) in [
+        ([0; 2], false),
+        ([inode, birth], false),
+        ([inode, 0], false),
+        ([inode + 1, birth], true),
+        ([inode + 1, 0], true),
+        ([inode, birth + 1], birth != 0),
+    ] {
+        let open = Superblock { file_id: original, ..GOOD };
+        assert_eq!(copied(open), is_copy.then_some((original[0], inode)), "{original:?}");
+        assert_eq!(copied(Superblock { free_map, ..open }), None, "closed, so the copy is whole");
+    }
 }
 
 #[test]
