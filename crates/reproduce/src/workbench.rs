@@ -2,7 +2,7 @@
 //!
 //! 1. Runs whose times are compared take turns, repetition by repetition, so that a change of the
 //!    machine's speed affects all. Each repetition begins with another run. A ratio of times is the
-//!    geometric mean of the ratios of the repetitions: see [`Interval`].
+//!    geometric mean of the ratios of the repetitions: see [`Speed::over`].
 //! 2. Counts and models are equal on every machine. Each is made once and then cached.
 //! 3. Throughput of many threads is projected from one modelled thread, which gets its share of the
 //!    device's buffers: see [`Profile::crowded`].
@@ -11,7 +11,8 @@
 //!    in seconds would fit into it, and no load would reach the device.
 
 use crate::experiments::log_tuning::{self, Choice, TuningResult};
-use crate::interval::Interval;
+use crate::served::{Served, ServedWork};
+use crate::speed::Speed;
 use bristlecone_lab::bench::{Bench, Delays, Flushing, Model, PerOp, count_all, models};
 use bristlecone_lab::device::{DeviceReport, Profile};
 use bristlecone_lab::system::{Target, design, parse};
@@ -110,74 +111,6 @@ impl Work {
     }
 }
 
-/// The throughput of a timed run, in each of its repetitions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Speed {
-    /// The throughput of all threads together: the median of the repetitions.
-    pub ops_per_second: f64,
-    /// The operations a second, and the 99th percentile of the latency in nanoseconds, of each
-    /// repetition.
-    runs: Vec<[f64; 2]>,
-    threads: u64,
-}
-
-impl Speed {
-    fn new(runs: Vec<[f64; 2]>, threads: u64) -> Self {
-        let mut speeds: Vec<f64> = runs.iter().map(|run| run[0]).collect();
-        speeds.sort_by(f64::total_cmp);
-        Self { ops_per_second: speeds[(speeds.len() - 1) / 2], runs, threads }
-    }
-
-    /// Returns the median of the mean time between operations in nanoseconds.
-    pub fn ns(&self) -> f64 {
-        1e9 / self.ops_per_second
-    }
-
-    /// Returns the median of the 99th percentiles of the latency in nanoseconds.
-    pub fn p99_ns(&self) -> f64 {
-        let mut latencies = self.latencies();
-        latencies.sort_by(f64::total_cmp);
-        latencies[(latencies.len() - 1) / 2]
-    }
-
-    /// Returns the operations a second of each repetition.
-    pub fn speeds(&self) -> Vec<f64> {
-        self.runs.iter().map(|run| run[0]).collect()
-    }
-
-    fn latencies(&self) -> Vec<f64> {
-        self.runs.iter().map(|run| run[1]).collect()
-    }
-
-    /// Returns the range of the repetitions, relative to their median.
-    pub fn spread(&self) -> f64 {
-        let speeds = self.speeds();
-        let [least, most] = [f64::min, f64::max].map(|of| speeds.iter().copied().reduce(of));
-        most.zip(least).map_or(0.0, |(most, least)| (most - least) / self.ops_per_second)
-    }
-
-    /// Returns the throughput over that of `other`, which ran in the same turns.
-    pub fn over(&self, other: &Self) -> Interval {
-        Interval::paired(&self.speeds(), &other.speeds())
-    }
-
-    /// Returns the 99th percentile over that of `other`, which ran in the same turns.
-    pub fn p99_over(&self, other: &Self) -> Interval {
-        Interval::paired(&self.latencies(), &other.latencies())
-    }
-
-    /// Returns the numbers of threads and of processors, if there are more threads.
-    pub fn crowd(&self) -> Option<[u64; 2]> {
-        let processors = processors() as u64;
-        (self.threads > processors).then_some([self.threads, processors])
-    }
-}
-
-/// Returns the number of processors.
-pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// The workloads that each model runs, in this order.
 pub const MODELLED: [Workload; 6] = [
     Workload::Get,
@@ -199,6 +132,8 @@ pub struct Workbench<'w> {
     counts: HashMap<String, PerOp>,
     models: HashMap<ModelKey, Vec<Model>>,
     crowds: HashMap<(ModelKey, String), DeviceReport>,
+    /// The runs behind a server, which claims share.
+    served: HashMap<String, Vec<Served>>,
     /// `true` if the scale has limited a size since [`begin_claim`](Self::begin_claim).
     is_limited: Cell<bool>,
 }
@@ -222,6 +157,7 @@ impl<'w> Workbench<'w> {
             counts: HashMap::new(),
             models: HashMap::new(),
             crowds: HashMap::new(),
+            served: HashMap::new(),
             is_limited: Cell::new(false),
         }
     }
@@ -232,6 +168,14 @@ impl<'w> Workbench<'w> {
             self.is_limited.set(true);
         }
         paper.min(self.scale.ops_max)
+    }
+
+    /// Returns the paper's number of records of a modelled run, limited by the scale.
+    pub fn modelled(&self, paper: u64) -> u64 {
+        if paper > self.scale.modelled_records {
+            self.is_limited.set(true);
+        }
+        paper.min(self.scale.modelled_records)
     }
 
     /// Begins the measurement of a claim.
@@ -288,8 +232,23 @@ impl<'w> Workbench<'w> {
         self.speeds_of(&runs)
     }
 
-    /// Times several runs, in turns. Each repetition begins with the run after the one with which
-    /// the last began.
+    /// Calls `once` for each of `runs` runs in each repetition, and returns the results of each.
+    /// A repetition begins with the run after the one with which the last began.
+    pub(crate) fn in_turns<T>(
+        &self,
+        runs: usize,
+        mut once: impl FnMut(usize) -> Result<T>,
+    ) -> Result<Vec<Vec<T>>> {
+        let mut found: Vec<Vec<T>> = (0..runs).map(|_| Vec::new()).collect();
+        for turn in 0..self.scale.reps as usize {
+            for at in (0..runs).map(|at| (at + turn) % runs) {
+                found[at].push(once(at)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Times several runs, in turns.
     ///
     /// # Errors
     /// A design does not exist or failed.
@@ -309,17 +268,39 @@ impl<'w> Workbench<'w> {
             };
             prepared.push((target(name, bytes)?, recipe.plans()?, recipe, bench));
         }
-        let mut found: Vec<Vec<[f64; 2]>> = vec![Vec::new(); runs.len()];
-        for turn in 0..self.scale.reps as usize {
-            for at in (0..runs.len()).map(|at| (at + turn) % runs.len()) {
-                let (target, plans, recipe, bench) = &prepared[at];
-                self.say(&format!("{target}: {}", recipe.workload.name()));
-                let once = bench.time(target, recipe, plans, false)?.measured;
-                found[at].push([once.ops_per_second(), once.latency().p99 as f64]);
-            }
-        }
+        let found = self.in_turns(runs.len(), |at| {
+            let (target, plans, recipe, bench) = &prepared[at];
+            self.say(&format!("{target}: {}", recipe.workload.name()));
+            let once = bench.time(target, recipe, plans, false)?.measured;
+            Ok([once.ops_per_second(), once.latency().p99 as f64])
+        })?;
         let speeds = found.into_iter().zip(runs);
         Ok(speeds.map(|(found, (_, work))| Speed::new(found, work.threads)).collect())
+    }
+
+    /// Times a store behind a server over each of `designs`, in turns. The same run is made once.
+    ///
+    /// # Errors
+    /// A design does not exist or failed, or the server or a client did.
+    pub fn served(&mut self, designs: &[&str], work: &ServedWork) -> Result<Vec<Served>> {
+        let key = format!("{designs:?} {work:?}");
+        if let Some(known) = self.served.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut recipes = Vec::new();
+        for (workload, ops) in &work.workloads {
+            let run = Work::new(workload.clone(), work.records, *ops).with_threads(work.clients);
+            let recipe = self.recipe(&Work { keys: Keys::User, ..run });
+            recipes.push((recipe.clone(), recipe.plans()?));
+        }
+        let found = self.in_turns(designs.len(), |at| {
+            let design = designs[at];
+            self.say(&format!("{design}: a server, {} clients", work.clients));
+            work.run(design).time(&recipes)
+        })?;
+        let served: Vec<_> = found.iter().map(|times| work.speeds(times)).collect();
+        self.served.insert(key, served.clone());
+        Ok(served)
     }
 
     /// Returns the models of design `name` on `device`, one for each of [`MODELLED`].
@@ -418,20 +399,22 @@ impl<'w> Workbench<'w> {
         Ok(profile)
     }
 
-    /// Models a design of nodes of `bytes` bytes at `workload`, and returns the device report.
+    /// Models a design of nodes of `bytes` bytes at `workload`. Returns the device report of one
+    /// thread of `threads` that share `device`.
     ///
     /// # Errors
     /// As [`models`](Self::models).
     pub fn sized(
-        &mut self,
-        name: &str,
-        bytes: usize,
+        &self,
+        (name, bytes): (&str, usize),
         device: &str,
         workload: &Workload,
+        threads: u32,
     ) -> Result<DeviceReport> {
         self.say(&format!("{name} of {bytes} B on {device}"));
         let recipe = self.modelled_recipe(workload);
-        let found = models(&design(name, Some(bytes))?, &[recipe], &self.profile(device)?, 1)?;
+        let profile = self.profile(device)?.crowded(threads);
+        let found = models(&design(name, Some(bytes))?, &[recipe], &profile, threads)?;
         let found = found.into_iter().next();
         Ok(found.expect("a design has a medium").report)
     }
@@ -484,19 +467,6 @@ fn target(name: &str, bytes: Option<usize>) -> Result<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_speed_is_the_median_with_the_range() {
-        let found = Speed::new(vec![[3.0, 10.0], [1.0, 30.0], [2.0, 20.0]], 1);
-        let is = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
-        assert!(is(found.ops_per_second, 2.0) && is(found.p99_ns(), 20.0));
-        assert!(is(found.ns(), 5e8) && is(found.spread(), 1.0));
-        let half = Speed::new(vec![[1.5, 5.0], [0.5, 15.0], [1.0, 10.0]], 1);
-        let ratios = [found.over(&half), found.p99_over(&half)];
-        assert!(ratios.iter().all(|ratio| is(ratio.value, 2.0) && is(ratio.low.unwrap(), 2.0)));
-        assert_eq!(found.crowd(), None);
-        assert!(Speed::new(vec![[1.0, 1.0]], 1 << 20).crowd().is_some());
-    }
 
     #[test]
     fn sizes_are_limited_and_unknown_names_are_errors() {

@@ -1,12 +1,12 @@
 //! `kv`: a key-value store over a design behind a server, and clients that measure it.
 
-use super::bench::{delay, dist, keys, workload};
+use super::bench::{delay, dist, flushing, keys, workload};
 use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped, whole};
 use bristlecone_console::progress::Progress;
 use bristlecone_console::values;
-use bristlecone_lab::bench::{Delays, Latency};
+use bristlecone_lab::bench::{Delays, Flushing, Latency};
 use bristlecone_lab::kv::{
     Address, AddressError, KvRun, KvTimes, Place, Serve, Server, Service, Socket,
 };
@@ -93,6 +93,10 @@ pub(crate) struct Args {
     /// Persistence domain whose flushes and fences are executed: adr, eadr, process, volatile.
     #[arg(long, default_value = "adr", value_parser = values::domain)]
     domain: Domain,
+    /// Instructions that write lines back and order them: fastest (such as clwb and sfence), or
+    /// serial (clflush and mfence, as in papers from before clwb).
+    #[arg(long, default_value = "fastest", value_parser = flushing)]
+    flush: Flushing,
     /// Pool file: to create for the run and to remove after it; with --serve, to open or to create,
     /// and to keep [default: in /dev/shm].
     #[arg(long, value_name = "PATH")]
@@ -138,6 +142,7 @@ struct Row {
     ops: u64,
     delay_ns: u64,
     domain: &'static str,
+    flush: &'static str,
     reps: u64,
     seed: u64,
     loads_per_second: f64,
@@ -168,7 +173,13 @@ fn serve(args: &Args, address: &Address, output: &mut Output) -> anyhow::Result<
         return Err(UsageError("--serve takes one design".into()).into());
     };
     let pool = args.pool.clone().unwrap_or_else(temporary_pool);
-    let place = Place { pool, bytes: args.pool_bytes, domain: args.domain, delays: args.delay_ns };
+    let place = Place {
+        pool,
+        bytes: args.pool_bytes,
+        domain: args.domain,
+        flushing: args.flush,
+        delays: args.delay_ns,
+    };
     let service = Service::open(design, &place)?;
     if args.pool.is_none() {
         // The store stays usable without its file, and no end of the server leaves it behind.
@@ -241,6 +252,7 @@ fn time(args: &Args, design: &str, recipes: &[(Recipe, Vec<Plan>)]) -> anyhow::R
         value_bytes: args.value_bytes,
         pool: args.pool.clone(),
         domain: args.domain,
+        flushing: args.flush,
         delays: args.delay_ns,
     };
     Ok(run.time(recipes)?)
@@ -266,6 +278,7 @@ fn row(args: &Args, design: &str, mut times: Vec<KvTimes>, recipe: &Recipe) -> R
         ops: found.measured.ops,
         delay_ns: args.delay_ns.flush.as_nanos() as u64,
         domain: args.domain.name(),
+        flush: args.flush.name(),
         reps: args.reps,
         seed: args.seed,
         loads_per_second,

@@ -1,14 +1,24 @@
 //! `kv`: the measurement, the server, and what its kill leaves.
 
 use crate::{objects, run};
-use bristlecone_lab::bench::Delays;
+use bristlecone_lab::bench::{Delays, Flushing};
 use bristlecone_lab::kv::{Address, Client, Place, Serve, ServerProcess, Service};
 use bristlecone_pmem::Domain;
 use std::path::Path;
 use std::sync::mpsc;
 
-const SMALL: [&str; 8] =
-    ["kv", "--json", "--records", "500", "--ops", "400", "--delay-ns", "100,10"];
+const SMALL: [&str; 10] = [
+    "kv",
+    "--json",
+    "--records",
+    "500",
+    "--ops",
+    "400",
+    "--delay-ns",
+    "100,10",
+    "--flush",
+    "serial",
+];
 
 #[test]
 fn a_measurement_is_a_row_for_each_design() {
@@ -19,6 +29,7 @@ fn a_measurement_is_a_row_for_each_design() {
         for (row, design) in rows.iter().zip(["isle-tree", "wb-tree"]) {
             assert_eq!((&row["design"], &row["socket"]), (&design.into(), &socket.into()));
             assert_eq!((&row["ops"], &row["clients"]), (&400.into(), &3.into()));
+            assert_eq!((&row["domain"], &row["flush"]), (&"adr".into(), &"serial".into()));
             for kind in ["load_ns", "search_ns", "update_ns"] {
                 assert!(row[kind]["p99"].as_u64() >= row[kind]["p50"].as_u64(), "{row}");
             }
@@ -33,13 +44,14 @@ fn a_measurement_is_a_row_for_each_design() {
 
 #[test]
 fn what_the_store_or_the_protocol_does_not_take_is_refused() {
-    let refused: [&[&str]; 9] = [
+    let refused: [&[&str]; 10] = [
         &["--design", "no-such-tree"],
         &["--design", "isle-tree", "--value-bytes", "7"],
         &["--design", "isle-tree", "--keys", "u64"],
         &["--design", "isle-tree", "--workload", "e"],
         &["--design", "isle-tree", "--workload", "reopen-crash"],
         &["--design", "isle-tree", "--socket", "pigeon"],
+        &["--design", "isle-tree", "--flush", "never"],
         &["--design", "isle-tree", "--serve", "nowhere"],
         &["--design", "isle-tree,wb-tree", "--serve", "127.0.0.1:0"],
         &["--design", "isle-tree", "--serve", "127.0.0.1:0", "--clients", "2"],
@@ -61,7 +73,8 @@ fn what_the_store_or_the_protocol_does_not_take_is_refused() {
 
 fn serve(design: &str, folder: &Path) -> Serve {
     let (bytes, domain, delays) = (8 << 20, Domain::Adr, Delays::default());
-    let place = Place { pool: folder.join("kv.pool"), bytes, domain, delays };
+    let (pool, flushing) = (folder.join("kv.pool"), Flushing::Serial);
+    let place = Place { pool, bytes, domain, flushing, delays };
     Serve { design: design.into(), address: Address::Unix(folder.join("kv.socket")), place }
 }
 

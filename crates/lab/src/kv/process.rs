@@ -29,7 +29,7 @@ impl Serve {
 
     /// Returns the arguments of `bristlecone-lab` for a server that ends with its standard input.
     fn arguments(&self) -> Vec<String> {
-        let Place { pool, bytes, domain, delays } = &self.place;
+        let Place { pool, bytes, domain, flushing, delays } = &self.place;
         let (flush, fence) = (delays.flush.as_nanos(), delays.fence.as_nanos());
         vec![
             "kv".into(),
@@ -39,6 +39,7 @@ impl Serve {
             format!("--pool={}", pool.display()),
             format!("--pool-bytes={bytes}"),
             format!("--domain={domain}"),
+            format!("--flush={}", flushing.name()),
             format!("--delay-ns={flush},{fence}"),
         ]
     }

@@ -6,7 +6,7 @@ use super::process::{Serve, ServerProcess};
 use super::request::VALUE_BYTES_MAX;
 use super::service::{Place, Service, check_design};
 use super::session::{Clients, OpLatencies, WORD_BYTES};
-use crate::bench::{Delays, Latency, Measured, load, measure, pin};
+use crate::bench::{Delays, Flushing, Latency, Measured, load, measure, pin};
 use crate::error::{LabError, Result};
 use crate::system::{BASE_ROOM_BYTES, KEY_ROOM_BYTES, PoolFile, temporary_path};
 use crate::workload::{Plan, Recipe};
@@ -66,6 +66,8 @@ pub struct KvRun {
     pub pool: Option<PathBuf>,
     /// The domain whose flushes and fences are executed.
     pub domain: Domain,
+    /// The instructions of these.
+    pub flushing: Flushing,
     /// Latencies that are added.
     pub delays: Delays,
 }
@@ -164,7 +166,8 @@ impl KvRun {
         let keys = keys + recipes.iter().map(inserts).sum::<u64>();
         let each = KEY_ROOM_BYTES + KEY_RECORDS_BYTES + RECORD_BYTES + self.value_bytes as u64;
         let bytes = BASE_ROOM_BYTES + keys * each;
-        Place { pool: pool.to_owned(), bytes, domain: self.domain, delays: self.delays }
+        let Self { domain, flushing, delays, .. } = *self;
+        Place { pool: pool.to_owned(), bytes, domain, flushing, delays }
     }
 
     /// Lets the clients that `clients` makes load records, and run `recipes`.
@@ -252,6 +255,7 @@ mod tests {
             value_bytes: 100,
             pool: None,
             domain: Domain::Adr,
+            flushing: Flushing::Serial,
             delays: Delays::default(),
         };
         let times = run.time(&recipes).unwrap();

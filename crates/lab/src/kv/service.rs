@@ -4,7 +4,7 @@
 
 use super::reply;
 use super::request::{FLAGS_BYTES, Request, StoreMode, words};
-use crate::bench::Delays;
+use crate::bench::{Delays, Flushing};
 use crate::error::{LabError, Result};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Domain, Mapped, Pool, PoolError};
@@ -30,6 +30,8 @@ pub struct Place {
     pub bytes: u64,
     /// The domain whose flushes and fences are executed.
     pub domain: Domain,
+    /// The instructions of these.
+    pub flushing: Flushing,
     /// Latencies that are added.
     pub delays: Delays,
 }
@@ -100,7 +102,8 @@ impl Service {
         } else {
             Mapped::create(path, place.bytes, &options)
         };
-        let medium = place.delays.on(medium.map_err(failed)?.emulate(place.domain)?);
+        let medium = place.flushing.emulate(medium.map_err(failed)?, place.domain)?;
+        let medium = place.delays.on(medium);
         let store = if is_present {
             let (pool, opened) = Pool::open(medium)?;
             KvStore::open(&form, Arc::new(pool), ROOT, opened)?

@@ -2,7 +2,7 @@
 
 use super::address::Stream;
 use super::*;
-use crate::bench::Delays;
+use crate::bench::{Delays, Flushing};
 use bristlecone_pmem::Domain;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const DESIGNS: [&str; 2] = ["isle-tree", "wb-tree"];
 
 fn place(folder: &Path) -> Place {
     let (bytes, domain, delays) = (4 << 20, Domain::Adr, Delays::default());
-    Place { pool: folder.join("kv.pool"), bytes, domain, delays }
+    Place { pool: folder.join("kv.pool"), bytes, domain, flushing: Flushing::Fastest, delays }
 }
 
 /// Starts a server of `design` in `folder`, at a Unix socket or at a port of TCP.

@@ -22,20 +22,20 @@ pub const NODE_BYTES: usize = 1024;
 pub struct Shifts {
     /// The mean number of entries of the inner nodes.
     pub entries: f64,
-    /// The mean number of lines flushed in the inner node for an entry in front of all others. An
-    /// entry behind all others costs one line.
-    pub front_lines: f64,
+    /// The mean number of lines flushed in the inner node for an entry in its middle. An entry
+    /// behind all others costs one line.
+    pub middle_lines: f64,
 }
 
 /// The numbers of leaves between which inserts are counted. With `FEW`, the inner node has one line
-/// of entries; with `MANY`, it is nearly full.
+/// of entries; with `MANY`, it is full but for three at most.
 const FEW: Range<u64> = 2..5;
-const MANY: Range<u64> = 48..u64::MAX;
+const MANY: Range<u64> = 59..u64::MAX;
 
 /// The position of the new entry in the inner node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Front,
+enum Place {
+    Middle,
     Back,
 }
 
@@ -53,7 +53,7 @@ impl Tally {
     }
 }
 
-/// Counts inserts that split the first or the last leaf of a tree of design `name` with one inner
+/// Counts inserts that split the middle or the last leaf of a tree of design `name` with one inner
 /// node. Two things differ between them: the position of the new entry in the inner node, and that
 /// of the pair in its leaf. Trees whose inner node is nearly empty show the effect of the second,
 /// which is subtracted.
@@ -62,30 +62,30 @@ impl Tally {
 /// The design does not exist, has no nodes of this size, or a tree failed.
 pub fn shifts(name: &str) -> Result<Shifts> {
     const TREES: u64 = 24;
-    let count = |end, leaves: &Range<u64>| -> Result<Tally> {
+    let count = |place, leaves: &Range<u64>| -> Result<Tally> {
         let mut tally = Tally::default();
         for seed in 0..TREES {
-            one_tree(name, seed, (end, leaves), &mut tally)?;
+            one_tree(name, seed, (place, leaves), &mut tally)?;
         }
         Ok(tally)
     };
-    let front = count(End::Front, &MANY)?;
-    let apart = front.mean_lines() - count(End::Back, &MANY)?.mean_lines();
-    let in_leaf = count(End::Front, &FEW)?.mean_lines() - count(End::Back, &FEW)?.mean_lines();
-    let entries = front.entries as f64 / front.inserts.max(1) as f64;
-    Ok(Shifts { entries, front_lines: 1.0 + apart - in_leaf })
+    let middle = count(Place::Middle, &MANY)?;
+    let apart = middle.mean_lines() - count(Place::Back, &MANY)?.mean_lines();
+    let in_leaf = count(Place::Middle, &FEW)?.mean_lines() - count(Place::Back, &FEW)?.mean_lines();
+    let entries = middle.entries as f64 / middle.inserts.max(1) as f64;
+    Ok(Shifts { entries, middle_lines: 1.0 + apart - in_leaf })
 }
 
 fn one_tree(
     name: &str,
     seed: u64,
-    (end, leaves): (End, &Range<u64>),
+    (place, leaves): (Place, &Range<u64>),
     tally: &mut Tally,
 ) -> Result<()> {
     const POOL_BYTES: u64 = 4 << 20;
     /// The outermost leaf has at least this many keys. Each new key is nearer to the end by a
     /// fraction that depends on this number; with a small one, the key space at the end would be
-    /// used up.
+    /// used up. So many in the middle lie in one leaf, or in two.
     const OUTERMOST: usize = 24;
     /// The number of uncounted inserts between two checks of the tree.
     const LOOK_EVERY: usize = 32;
@@ -98,12 +98,15 @@ fn one_tree(
     while stats.inner_nodes <= 1 && stats.leaves < leaves.end {
         let is_counted = stats.leaves >= leaves.start;
         // Keys lie far from 0 and from the greatest key, so that both ends have space.
-        let key = match end {
+        let key = match place {
             _ if !is_counted => rng.random_range(1 << 62..3 << 62),
-            End::Front => {
-                rng.random_range(0..*keys.iter().nth(OUTERMOST).expect("the tree has more keys"))
+            Place::Middle => {
+                let middle = (keys.len() - OUTERMOST) / 2;
+                let mut near = keys.iter().skip(middle).step_by(OUTERMOST);
+                let mut next = || *near.next().expect("the tree has more keys");
+                rng.random_range(next()..next())
             }
-            End::Back => {
+            Place::Back => {
                 let least = keys.iter().rev().nth(OUTERMOST).expect("the tree has more keys");
                 rng.random_range(*least..=u64::MAX)
             }

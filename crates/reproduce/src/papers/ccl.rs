@@ -1,7 +1,7 @@
 //! CCL-BTree (Li et al., 2024): leaves of 256 B, buffers of two entries, 48 threads that
 //! saturate the media.
 
-use super::finding::{ClaimResult, comparison_chart, measure_each, modelled};
+use super::finding::{ClaimResult, comparison_chart, measure_each, modelled, try_measure_each};
 use crate::claims::Claim;
 use crate::experiments::buffered_upserts::{self, BATCH_MAX};
 use crate::rule::Relation;
@@ -30,6 +30,8 @@ const OTHERS: [&str; 9] = [
 
 /// The trees of the paper's comparison that this project has.
 const COMPARED: [&str; 3] = ["fptree", "fast-fair", "lb-tree"];
+/// The others.
+const NOT_HERE: &str = "DPTree, uTree and PACTree are not implemented here";
 
 pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     /// The number of keys for each key that is written. Log GC copies the contents of buffers,
@@ -131,12 +133,11 @@ pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Resu
         let report = bench.crowded(name, DEVICE, &Workload::Insert, THREADS)?;
         let base = report.demand.project(THREADS);
         let note = format!(
-            "{:.1} against {:.1} million inserts a second of {name}, limited by {} and {}; {}",
+            "{:.1} against {:.1} million inserts a second of {name}, limited by {} and {}; {NOT_HERE}",
             own.ops_per_second * 1e-6,
             base.ops_per_second * 1e-6,
             own.bound.name(),
             base.bound.name(),
-            "DPTree, uTree and PACTree are not implemented here",
         );
         found.push((own.ops_per_second / base.ops_per_second, note));
     }
@@ -152,6 +153,39 @@ pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Resu
         blocks: vec![bars, chart.into()],
         source: modelled(claim, DEVICE),
     })
+}
+
+/// Compares the other operations with the best of the other trees.
+pub(super) fn other_operations(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    prepare(bench)?;
+    let measurements = try_measure_each(claim, |number| {
+        let workload = match number.case.as_str() {
+            "update" => Workload::Update,
+            "delete" => Workload::Delete,
+            "search" => Workload::Get,
+            _ => Workload::Scan,
+        };
+        let mut speed = |name: &str| -> Result<f64> {
+            let report = bench.crowded(name, DEVICE, &workload, THREADS)?;
+            Ok(report.demand.project(THREADS).ops_per_second)
+        };
+        let own = speed("ccl-btree")?;
+        let (mut best, mut of) = (0.0, "");
+        for name in COMPARED {
+            let base = speed(name)?;
+            if base > best {
+                (best, of) = (base, name);
+            }
+        }
+        let note = format!(
+            "{:.1} against {:.1} million operations a second of {of}; {NOT_HERE}",
+            own * 1e-6,
+            best * 1e-6
+        );
+        Ok((Some(own / best), note))
+    })?;
+    let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: modelled(claim, DEVICE) })
 }
 
 /// Returns a chart of projected insert throughput by number of threads.

@@ -3,7 +3,8 @@
 use crate::claims::{Claim, Number};
 use crate::interval::Interval;
 use crate::rule::Status;
-use crate::workbench::{Named, Speed, Work, processors};
+use crate::speed::{Speed, processors};
+use crate::workbench::{Named, Work};
 use bristlecone_lab::Result;
 use bristlecone_report::figure::{BarSeries, Bars, Baseline, Chart};
 use bristlecone_report::page::{Block, Source};
@@ -54,6 +55,11 @@ impl Measured {
     /// Creates a value of repetitions that are not speeds.
     pub(super) fn repeated(value: Interval, note: String) -> Self {
         Self { value: Some(value), note, ..Self::default() }
+    }
+
+    /// Returns this measured ratio as a relative change.
+    pub(super) fn less_one(self) -> Self {
+        Self { value: self.value.map(Interval::less_one), ..self }
     }
 
     fn of(self, number: &Number) -> Measurement {

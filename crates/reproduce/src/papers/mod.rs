@@ -4,12 +4,13 @@ mod ccl;
 pub mod finding;
 mod gap;
 mod isle;
+mod lead;
 mod wb;
 mod wo;
 
 use crate::claims::{Claim, Number};
 use crate::rule::Status;
-use crate::workbench::Workbench;
+use crate::workbench::{RunScale, Workbench};
 use bristlecone_lab::Result;
 use finding::ClaimResult;
 
@@ -28,22 +29,39 @@ const MEASURES: &[(&str, Measure)] = &[
     ("wo-concurrent-search", wo::concurrent_search),
     ("wo-mixed", wo::mixed),
     ("wo-inner-flush", wo::inner_flush),
+    ("wo-node-size", wo::node_size),
+    ("wo-latency", wo::latency),
+    ("wo-search-order", wo::search_order),
+    ("wo-shifts", wo::shifts),
+    ("wo-recovery", wo::recovery),
     ("wb-table3", wb::table3),
     ("wb-real-machine", wb::real_machine),
-    ("wb-pcm-simulation", wb::pcm),
-    ("wb-memcached", wb::memcached),
+    ("wb-pcm-simulation", wb::simulation::pcm),
+    ("wb-memcached", wb::served::memcached),
+    ("wb-clflush", wb::clflush),
+    ("wb-simulation-order", wb::simulation::order),
+    ("wb-simulation-counts", wb::simulation::counts),
+    ("wb-shapes", wb::simulation::shapes),
+    ("wb-strings", wb::strings),
+    ("wb-memcached-order", wb::served::memcached_order),
     ("ccl-formula", ccl::formula),
     ("ccl-write-throughput", ccl::write_throughput),
     ("ccl-xbi", ccl::xbi),
+    ("ccl-other-writes", ccl::other_operations),
+    ("ccl-reads", ccl::other_operations),
     ("isle-flush-insert", isle::flush_insert),
     ("isle-time-insert", isle::time_insert),
     ("isle-time-search", isle::time_search),
     ("isle-split-share", isle::split_share),
     ("isle-node-size", isle::node_size),
     ("isle-latency-gap", isle::latency_gap),
-    ("isle-ycsb-p99", isle::ycsb_p99),
+    ("isle-ycsb-p99", isle::served::ycsb_p99),
     ("isle-lines", isle::lines),
+    ("isle-insert-sizes", isle::insert_sizes),
     ("isle-split-count", isle::split_count),
+    ("isle-search-node-size", isle::search_node_size),
+    ("isle-latency-others", isle::latency_others),
+    ("isle-ycsb-others", isle::served::ycsb_others),
     ("gap-table2", gap::table2),
     ("gap-dram-pm", gap::device::dram_pm),
     ("gap-unsorted", gap::device::unsorted),
@@ -54,6 +72,10 @@ const MEASURES: &[(&str, Measure)] = &[
     ("gap-group-flush", gap::device::group_flush),
     ("gap-log-structured", gap::logs::log_structured),
     ("gap-device", gap::device::device),
+    ("gap-table2-more", gap::table2_more),
+    ("gap-reads", gap::threads::reads),
+    ("gap-threads", gap::threads::inserts),
+    ("gap-mix", gap::threads::mix),
 ];
 
 /// Measures the numbers of `claim`. Numbers that no experiment measures come last, without a value.
@@ -76,7 +98,8 @@ pub fn measure(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> 
         measure(bench, &claim.with_numbers(is_run))?
     };
     if bench.is_limited() {
-        let reason = format!("{} records at most", bench.scale.ops_max);
+        let RunScale { ops_max, modelled_records, .. } = bench.scale;
+        let reason = format!("{ops_max} records at most, {modelled_records} in a model");
         for measurement in &mut found.measurements {
             let limit = || (Status::Scaled, reason.clone());
             let _ = measurement.demotion.get_or_insert_with(limit);

@@ -6,6 +6,7 @@ mod filled_leaves;
 mod inner_shift;
 #[cfg(feature = "all-sizes")]
 mod log_tuning;
+mod served;
 
 use bristlecone_lab::device::Profile;
 

@@ -182,7 +182,7 @@ pub(crate) fn dist(text: &str) -> Result<Dist, WorkloadError> {
     text.parse()
 }
 
-fn flushing(text: &str) -> Result<Flushing, String> {
+pub(crate) fn flushing(text: &str) -> Result<Flushing, String> {
     let all = [Flushing::Fastest, Flushing::Serial];
     let found = all.into_iter().find(|flushing| flushing.name() == text);
     found.ok_or_else(|| "expected fastest or serial".to_owned())

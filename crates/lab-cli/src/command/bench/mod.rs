@@ -3,7 +3,7 @@
 mod args;
 mod tables;
 
-pub(crate) use args::{Args, delay, device, dist, keys, workload};
+pub(crate) use args::{Args, delay, device, dist, flushing, keys, workload};
 
 use anyhow::Context;
 use bristlecone_console::exit::{Answer, UsageError};

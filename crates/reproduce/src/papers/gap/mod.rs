@@ -3,13 +3,18 @@
 
 pub(super) mod device;
 pub(super) mod logs;
+mod node_size;
+pub(super) mod threads;
+
+pub(super) use node_size::node_size;
 
 use crate::claims::{Claim, Number};
 use crate::interval::Interval;
 use crate::papers::finding::{
-    ClaimResult, Measured, comparison_chart, measure_each, modelled, timed,
+    ClaimResult, Measured, comparison_chart, measure_each, modelled, timed, try_measure_each,
 };
-use crate::workbench::{Named, Speed, Work, Workbench};
+use crate::speed::Speed;
+use crate::workbench::{Work, Workbench};
 use bristlecone_lab::Result;
 use bristlecone_lab::bench::{Bench, Delays, Flushing, batches};
 use bristlecone_lab::system::design;
@@ -19,8 +24,10 @@ use bristlecone_pmem::journal::Durability;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 use device::{DEVICE, VOLATILE};
 
+/// The length of a cache line, in bytes.
+const LINE_BYTES: f64 = 64.0;
+
 pub(in crate::papers) fn table2(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    const LINE_BYTES: f64 = 64.0;
     const NAMES: [&str; 5] =
         [VOLATILE, "unsorted-leaf", "btree-wal", "fast-fair", "persistent-unsorted"];
     let records = bench.scaled(u64::MAX);
@@ -55,6 +62,24 @@ pub(in crate::papers) fn table2(bench: &mut Workbench<'_>, claim: &Claim) -> Res
             ),
         }
     });
+    Ok(ClaimResult { measurements, blocks: Vec::new(), source: modelled(claim, DEVICE) })
+}
+
+/// Reads of the same model, in lines that were not in the cache and in units of the media.
+pub(in crate::papers) fn table2_more(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
+    let measurements = try_measure_each(claim, |number| {
+        let report = bench.report(&number.baseline, DEVICE, &Workload::Insert)?;
+        let (read, of_media) = (report.misses_per_op * LINE_BYTES, report.media_read_bytes_per_op);
+        let note = format!(
+            "{read:.0} bytes of {:.1} lines that were not in the cache, {of_media:.0} bytes read from the media",
+            report.misses_per_op
+        );
+        let value = if number.case == "bytes read" { read } else { of_media / read };
+        Ok((Some(value), note))
+    })?;
     Ok(ClaimResult { measurements, blocks: Vec::new(), source: modelled(claim, DEVICE) })
 }
 
@@ -155,66 +180,6 @@ fn rebuilds(bench: &mut Workbench<'_>) -> Result<Vec<(u64, Speed)>> {
     let runs: Vec<_> = works.iter().map(|work| (("fast-fair-sp", None), work)).collect();
     let speeds = bench.speeds_of(&runs)?;
     Ok(works.iter().map(|work| work.records).zip(speeds).collect())
-}
-
-pub(in crate::papers) fn node_size(
-    bench: &mut Workbench<'_>,
-    claim: &Claim,
-) -> Result<ClaimResult> {
-    const SIZES: [usize; 5] = [256, 512, 1024, 2048, 4096];
-    let keys = bench.scaled(u64::MAX);
-    let work = Work::new(Workload::Insert, keys, keys);
-    let designs: Vec<Named<'_>> = SIZES.iter().map(|&size| (VOLATILE, Some(size))).collect();
-    let speeds = bench.speeds(&designs, &work)?;
-    let dram: Vec<f64> = speeds.iter().map(|speed| speed.ops_per_second * 1e-6).collect();
-    let mut pm = Vec::new();
-    for size in SIZES {
-        let report = bench.sized(VOLATILE, size, DEVICE, &Workload::Insert)?;
-        pm.push(1e3 / report.demand.alone_ns);
-    }
-    let best = |speeds: &[f64]| {
-        let best = (0..SIZES.len()).max_by(|&a, &b| speeds[a].total_cmp(&speeds[b]));
-        best.map(|at| SIZES[at] as f64)
-    };
-    let shown = |speeds: &[f64]| {
-        let each = SIZES.iter().zip(speeds).map(|(size, speed)| format!("{speed:.2} ({size} B)"));
-        format!("million inserts a second: {}", each.collect::<Vec<_>>().join(", "))
-    };
-    let measurements = measure_each(claim, |number| {
-        if number.case.contains("DRAM") {
-            let turns: Vec<_> = speeds.iter().map(Speed::speeds).collect();
-            let of_turn = |turn: usize| turns.iter().map(|speeds| speeds[turn]).collect::<Vec<_>>();
-            let each = (0..turns[0].len()).filter_map(|turn| best(&of_turn(turn)));
-            let found = best(&dram).map(|value| Interval::range(value, &each.collect::<Vec<_>>()));
-            let timed =
-                |found| Measured::timed(found, shown(&dram), &speeds.iter().collect::<Vec<_>>());
-            return found.map_or(Measured::default(), timed);
-        }
-        (best(&pm), shown(&pm)).into()
-    });
-    let curve = |name: &str, stroke, speeds: &[f64]| Curve {
-        name: name.into(),
-        stroke,
-        points: SIZES
-            .iter()
-            .zip(speeds)
-            .map(|(&size, &speed)| Point { x: size as f64, y: Some(speed) })
-            .collect(),
-    };
-    let chart = Lines {
-        title: "Insert throughput of the volatile tree, by node size".into(),
-        description:
-            "Solid: timed in the DRAM of this machine. Dashed: on the model of persistent memory."
-                .into(),
-        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
-        y: Axis { label: "million inserts a second".into(), scale: Scale::Linear },
-        curves: vec![
-            curve("DRAM, timed", Stroke::Measured, &dram),
-            curve("persistent memory, modelled", Stroke::Projected, &pm),
-        ],
-        baseline: None,
-    };
-    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: timed(claim) })
 }
 
 pub(in crate::papers) fn interleaving(

@@ -1,14 +1,20 @@
 //! WO-tree (Ma et al., JCST 2021): nodes of 16 lines, keys and values of 8 B, latency added to each
 //! flushed line.
 
-use super::finding::{
-    ClaimResult, Measured, Measurement, comparison_chart, counted, index_of, measure_each, timed,
+mod counts;
+mod order;
+
+pub(super) use counts::{flush_delete, flush_insert, inner_flush, node_size, shifts};
+pub(super) use order::{latency, recovery, search_order};
+
+use crate::claims::Claim;
+use crate::interval::Interval;
+use crate::papers::finding::{
+    ClaimResult, Measured, Measurement, comparison_chart, index_of, measure_each, timed,
     timing_note,
 };
-use crate::claims::Claim;
-use crate::experiments::inner_shift;
-use crate::interval::Interval;
-use crate::workbench::{Named, Speed, Work, Workbench, processors};
+use crate::speed::{Speed, processors};
+use crate::workbench::{Named, Work, Workbench};
 use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
@@ -25,14 +31,12 @@ const DESIGNS: [Named<'static>; 4] = [
 const KEYS: u64 = 1_000_000;
 /// The number of operations of an experiment.
 const OPS: u64 = 300_000;
-/// The latency that the paper adds to each flushed line, in nanoseconds.
-const DELAY_NS: u64 = 300;
+/// The least latency that Fig. 10(b) of the paper adds to each flushed line, in nanoseconds.
+const LEAST_DELAY_NS: u64 = 300;
+/// The latency that the paper adds elsewhere.
+const DELAY_NS: u64 = 400;
 /// The numbers of threads in the paper.
 const THREADS: [u64; 3] = [1, 2, 4];
-/// The cases of Sec. 4.3.1, each with the tree whose inner nodes are measured for it.
-const SHIFTING: [(&str, &str); 2] =
-    [("a line at a time", "wo-tree"), ("an entry at a time", "btree-native")];
-
 fn inserts(bench: &Workbench<'_>) -> Work {
     Work::new(Workload::Insert, 0, bench.scaled(OPS))
 }
@@ -41,63 +45,6 @@ fn inserts(bench: &Workbench<'_>) -> Work {
 fn on_keys(bench: &Workbench<'_>, workload: Workload) -> Work {
     let records = bench.scaled(KEYS);
     Work::new(workload, records, bench.scaled(OPS).min(records * OPS / KEYS))
-}
-
-/// Counts flushed lines: the relative change of the system against each baseline.
-fn lines(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimResult> {
-    let counts: Vec<_> =
-        DESIGNS.iter().map(|&design| bench.count(design, work)).collect::<Result<_>>()?;
-    let measurements = measure_each(claim, |number| {
-        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
-        let (own, base) = (counts[0], counts[at]);
-        let note = format!(
-            "{:.2} against {:.2} lines an operation, {:.2} against {:.2} fences; {} operations",
-            own.lines, base.lines, own.fences, base.fences, work.ops
-        );
-        (Some(own.lines / base.lines - 1.0), note)
-    });
-    let by_size = by_node_size(bench, &work.workload)?;
-    let bars = comparison_chart(claim, &measurements, "lines flushed, relative change", Some(0.0));
-    Ok(ClaimResult { measurements, blocks: vec![bars, by_size], source: counted(claim) })
-}
-
-/// Returns a chart of flushed lines by node size.
-fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block> {
-    const SIZES: [usize; 4] = [256, 512, 1024, 2048];
-    const NAMES: [&str; 6] =
-        ["wo-tree", "wo-tree-r", "btree-native", "wb-tree", "fast-fair", "fptree"];
-    let records = if *workload == Workload::Insert { 0 } else { bench.scaled(OPS) };
-    let work = Work::new(workload.clone(), records, bench.scaled(OPS));
-    let mut curves = Vec::new();
-    for name in NAMES {
-        let mut points = Vec::new();
-        for size in SIZES {
-            // Some designs do not have nodes of this size.
-            let known = bristlecone_lab::system::design(name, Some(size)).is_ok();
-            let y = known.then(|| bench.count((name, Some(size)), &work)).transpose()?;
-            points.push(Point { x: size as f64, y: y.map(|count| count.lines) });
-        }
-        curves.push(Curve { name: name.into(), stroke: Stroke::Measured, points });
-    }
-    let chart = Lines {
-        title: format!("Lines flushed by an operation ({}), by node size", workload.name()),
-        description: "Counted, for random keys of 8 B.".into(),
-        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
-        y: Axis { label: "lines per operation".into(), scale: Scale::Log10 },
-        curves,
-        baseline: None,
-    };
-    Ok(chart.into())
-}
-
-pub(super) fn flush_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    let work = inserts(bench);
-    lines(bench, claim, &work)
-}
-
-pub(super) fn flush_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    let work = on_keys(bench, Workload::Delete);
-    lines(bench, claim, &work)
 }
 
 /// The quantity whose relative change a claim states.
@@ -213,10 +160,13 @@ fn times_alone(
     times(bench, claim, metric, axis, &[Case { name: String::new(), x: 0.0, work }])
 }
 
-pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+pub(in crate::papers) fn time_insert(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
     let work = inserts(bench);
     let mut found =
-        times_alone(bench, claim, Metric::Time, work.clone().with_flush_delay(DELAY_NS))?;
+        times_alone(bench, claim, Metric::Time, work.clone().with_flush_delay(LEAST_DELAY_NS))?;
     found.blocks.push(by_latency(bench, &work)?);
     Ok(found)
 }
@@ -250,12 +200,18 @@ fn by_latency(bench: &mut Workbench<'_>, work: &Work) -> Result<Block> {
     Ok(chart.into())
 }
 
-pub(super) fn time_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+pub(in crate::papers) fn time_delete(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Delete).with_flush_delay(DELAY_NS);
     times_alone(bench, claim, Metric::Time, work)
 }
 
-pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+pub(in crate::papers) fn time_search(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
     times_alone(bench, claim, Metric::Time, work)
 }
@@ -276,22 +232,31 @@ fn by_threads(
     times(bench, claim, metric, axis, &THREADS.iter().map(case).collect::<Vec<_>>())
 }
 
-pub(super) fn concurrent_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+pub(in crate::papers) fn concurrent_insert(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
     let work = inserts(bench).with_flush_delay(DELAY_NS);
     by_threads(bench, claim, Metric::Time, &work)
 }
 
-pub(super) fn concurrent_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+pub(in crate::papers) fn concurrent_delete(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Delete).with_flush_delay(DELAY_NS);
     by_threads(bench, claim, Metric::Time, &work)
 }
 
-pub(super) fn concurrent_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+pub(in crate::papers) fn concurrent_search(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
     by_threads(bench, claim, Metric::Throughput, &work)
 }
 
-pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+pub(in crate::papers) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const THREADS: u64 = 4;
     let mut cases = Vec::new();
     for reads in [30_u32, 50, 70] {
@@ -306,24 +271,4 @@ pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimRes
     }
     let axis = Axis { label: "percent of searches".into(), scale: Scale::Linear };
     times(bench, claim, Metric::Time, axis, &cases)
-}
-
-pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    let mut counts = Vec::new();
-    for (case, name) in SHIFTING {
-        bench.say(&format!("{name}: inner nodes"));
-        counts.push((case, name, inner_shift::shifts(name)?));
-    }
-    let measurements = measure_each(claim, |number| {
-        let of_case = counts.iter().find(|(case, ..)| *case == number.case);
-        let Some((_, name, found)) = of_case else { return (None, String::new()) };
-        let note = format!(
-            "inner nodes of {name}: with {:.1} entries in 16 lines, an insert at the front flushes {:.2} lines, \
-             one at the end 1",
-            found.entries, found.front_lines
-        );
-        (Some(f64::midpoint(found.front_lines, 1.0)), note)
-    });
-    let bars = comparison_chart(claim, &measurements, "lines flushed in the inner node", None);
-    Ok(ClaimResult { measurements, blocks: vec![bars], source: counted(claim) })
 }
