@@ -66,6 +66,41 @@ defects! {
         "cells of the last use of a block, whose sums fit, are back in the new leaf",
         "cells that commit themselves",
     ),
+    /// Recovery takes a fresh slot without the check of its record.
+    FreshUnchecked = own(
+        "cell-tree",
+        "fresh-unchecked",
+        "an open takes a slot whose record may not have persisted under the same fence",
+        "records under the fence of their cell",
+    ),
+    /// Recovery takes any whole record for that of a fresh slot.
+    OlderRecord = own(
+        "cell-tree",
+        "older-record",
+        "the record that the block held before an insert passes for the torn one",
+        "records under the fence of their cell",
+    ),
+    /// An insert stores the note of the record after the commit word.
+    NoteLate = own(
+        "cell-tree",
+        "note-late",
+        "a fresh slot may persist without the note by which recovery checks its record",
+        "records under the fence of their cell",
+    ),
+    /// A write changes the last word of a cell while the commit word still says fresh.
+    FreshKept = own(
+        "cell-tree",
+        "fresh-kept",
+        "recovery compares a durable record with a word that is not its note, and drops it",
+        "records under the fence of their cell",
+    ),
+    /// Recovery stores the new epoch before it has settled the leaves.
+    EpochEarly = own(
+        "cell-tree",
+        "epoch-early",
+        "after a crash of the recovery a torn record passes for damage",
+        "records under the fence of their cell",
+    ),
     /// An open does not look for keys in far cells.
     FarForgotten = own(
         "cell-tree",

@@ -1,6 +1,7 @@
 //! Helpers for the unit tests of trees with a leaf table.
 
 use crate::index::{Order, PmIndex};
+use crate::key::Key;
 use bristlecone_pmem::medium::Count;
 use bristlecone_pmem::{Mapped, Medium, Pool};
 use core::ops::{Bound, ControlFlow};
@@ -14,7 +15,10 @@ pub(crate) fn counted<I: PmIndex<Count<Mapped>, u64>>() -> I {
 }
 
 /// Returns the numbers of lines and fences that `act` causes.
-pub(crate) fn cost<I: PmIndex<Count<Mapped>, u64>>(index: &I, act: impl FnOnce(&I)) -> (u64, u64) {
+pub(crate) fn cost<K: Key, I: PmIndex<Count<Mapped>, K>>(
+    index: &I,
+    act: impl FnOnce(&I),
+) -> (u64, u64) {
     index.pool().medium().take();
     act(index);
     let counts = index.pool().medium().take();

@@ -1,6 +1,7 @@
 //! Checking an index.
 
 use super::CellTreeIndex;
+use super::epoch::EPOCH_MAX;
 use super::leaf::{CellLeaf, unfindable};
 use super::leaf_table::sorted_entries;
 use super::recover::walk;
@@ -55,7 +56,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) -> Result<(), Corrupt> {
         let medium = self.pool.medium();
         for cell in 0..leaf.cells() {
-            leaf.cell(cell).settled(medium)?;
+            leaf.cell(cell).settled::<K, M>(&self.pool, EPOCH_MAX)?;
         }
         let entries: Vec<_> = leaf.entries(medium, notes).collect();
         if notes.count() != entries.len() {

@@ -5,16 +5,18 @@
 //! | 0 | 8 | next | commit | offset of the right neighbour; 0 in the last leaf |
 //! | 1 | 8 | low | data | separator word of the low key; 0 in the first leaf |
 //! | 2 | 8 | check | data | checksum of offset and low |
-//! | 3 | 40 | | | zero |
+//! | 3 | 8 | epoch | data | of the first leaf: see [`epoch`](super::epoch); else epoch 0 |
+//! | 4 | 32 | | | zero |
 //! | 8 | 64 n | n cells | | see [`Cell`] |
 //!
-//! 1. The words behind `next` never change.
+//! 1. Low and check never change.
 //! 2. The leaf covers the keys from its low key up to that of the right neighbour. It may hold
 //!    entries beyond: hidden entries, which a split has moved. No lookup in this leaf asks for
 //!    their keys. They leave when their cell is written next, or before the range grows.
 //! 3. Lookups and changes of entries do not read the header.
 
 use super::cell::{Cell, NewCell};
+use super::epoch::Note;
 use super::place::Candidates;
 use super::rows::{CELLS_MAX, Notes};
 use super::word::{CommitWord, SLOTS, slots_with, tag_of};
@@ -27,7 +29,8 @@ use core::hint::select_unpredictable;
 const NEXT: usize = 0;
 const LOW: usize = 1;
 const CHECK: usize = 2;
-const HEADER_WORDS: usize = 3;
+const EPOCH: usize = 3;
+const HEADER_WORDS: usize = 4;
 
 /// Returns the number of cells of a leaf of `bytes` bytes.
 pub(super) const fn cells_of(bytes: usize) -> usize {
@@ -44,9 +47,9 @@ pub(super) struct Placed {
     pub(super) entry: Entry,
 }
 
-/// Returns the checksum of a header at `at` with the low key `low`.
-fn check_of(at: PmPtr, low: u64) -> u64 {
-    mix(mix(low) ^ at.offset())
+/// Returns the checksum of `word` in a header at `at`.
+fn check_of(at: PmPtr, word: u64) -> u64 {
+    mix(mix(word) ^ at.offset())
 }
 
 /// Returns a number that depends on all bits of `word`.
@@ -114,6 +117,42 @@ impl<'a> CellLeaf<'a> {
             return Err(Corrupt { at: self.at.offset(), what, expected, found });
         }
         Ok(low)
+    }
+
+    /// Returns the newest epoch whose inserts have all been fenced, from the header of the first
+    /// leaf.
+    ///
+    /// # Errors
+    /// The checksum in the word does not fit.
+    pub(super) fn epoch<M: Medium>(self, medium: &M) -> Result<u64, Corrupt> {
+        let found = medium.load(&self.words[EPOCH]);
+        let epoch = Note::of_word(found).epoch;
+        let expected = self.epoch_word(epoch);
+        if found == expected {
+            return Ok(epoch);
+        }
+        Err(Corrupt { at: self.at.offset(), what: "epoch of an index", expected, found })
+    }
+
+    /// Returns the word of `epoch`, which has a checksum like a note.
+    fn epoch_word(self, epoch: u64) -> u64 {
+        Note::new(check_of(self.at, epoch), epoch).word()
+    }
+
+    /// Sets the epoch in the header. Durable on return.
+    ///
+    /// ```text
+    /// W epoch, F header |      -> durable      budget: 1 line, 1 fence
+    /// ```
+    pub(super) fn set_epoch<M: Medium>(self, medium: &M, epoch: u64) {
+        medium.store(&self.words[EPOCH], self.epoch_word(epoch));
+        let _ = medium.persist(&self.words[..HEADER_WORDS]);
+    }
+
+    /// Returns the newest epoch in the notes of fresh cells; 0 if no cell is fresh.
+    pub(super) fn newest_epoch<M: Medium>(self, medium: &M) -> u64 {
+        let fresh = (0..self.cells()).filter_map(|cell| self.cell(cell).fresh(medium));
+        fresh.map(|(_, note)| note.epoch).max().unwrap_or(0)
     }
 
     /// Prefetches the near cells of a key.
@@ -244,6 +283,7 @@ impl<'a> CellLeaf<'a> {
     pub(super) fn format<M: Medium>(self, medium: &M, low: u64, next: PmPtr, cells: &[NewCell]) {
         let mut header = [0; LINE_WORDS];
         (header[NEXT], header[LOW], header[CHECK]) = (next.offset(), low, check_of(self.at, low));
+        header[EPOCH] = self.epoch_word(0);
         medium.fill(&self.words[..LINE_WORDS], &bytes_of(header));
         for (index, new) in cells.iter().enumerate() {
             let cell = self.cell(index);

@@ -16,6 +16,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `word`, `cell`, `leaf` | the bytes of commit word, cell and leaf, and their persist orders |
+//! | `epoch` | records under the fence of their cell |
 //! | `place` | the cells of a key; packing a new leaf |
 //! | `rows` | the leaf words |
 //! | `leaf_table` | the read side of a leaf |
@@ -24,6 +25,7 @@
 
 mod cell;
 mod check;
+mod epoch;
 mod leaf;
 mod leaf_table;
 mod place;
@@ -88,6 +90,8 @@ pub struct CellTreeIndex<M: Medium, K: Key, const BYTES: usize> {
     /// The inner nodes, which lead to offsets of leaves.
     inner: Inner<M>,
     rows: LeafWordTable,
+    /// The epoch of this open.
+    epoch: u64,
     key: PhantomData<fn() -> K>,
 }
 
@@ -159,6 +163,7 @@ impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for CellTreeIndex<M, K
         self.collect_stats()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
+        self.end_epoch()?;
         Ok(self.pool)
     }
 }

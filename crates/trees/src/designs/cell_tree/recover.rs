@@ -3,9 +3,11 @@
 //! 1. Recovery settles one leaf after another. It flushes the cells that it changes, with one fence
 //!    for each leaf.
 //! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled
-//!    leaf changes when it is settled again. So a crash of a recovery needs nothing else.
+//!    leaf changes when it is settled again. So a crash of a recovery needs nothing else. A later
+//!    [epoch](super::epoch) is stored when all leaves are settled.
 
 use super::cell::NewCell;
+use super::epoch::{EPOCH_MAX, epoch_after};
 use super::leaf::{CellLeaf, unfindable};
 use super::leaf_table::{high_of, sorted_entries};
 use super::place::Candidates;
@@ -38,12 +40,12 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         leaf.format(pool.medium(), 0, PmPtr::new(0), &cells);
         pool.create_root(root, Self::KIND, at).inspect_err(|_| pool.release(at, BYTES as u64))?;
         let separated = SeparatedLeaf { prefix: 0, word: 0, leaf: at.offset() };
-        Self::build(pool, at, &[(separated, Notes::default())])
+        Self::build(pool, at, &[(separated, Notes::default())], 0)
     }
 
     /// Opens an index: walks the chain of leaves and builds leaf words and inner nodes, also after
     /// a clean close. Takes time O(n). Writes nothing after a clean close; after a crash it settles
-    /// each leaf, see [`settle`].
+    /// each leaf, see [`settle`], and then ends the epoch that the crash has ended.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -51,9 +53,16 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) -> Result<Self, TreeError> {
         let first = find_root(&pool, root, Self::KIND)?;
         let crashed = opened == Opened::Crashed;
-        let mut found = Vec::new();
+        let first_leaf = CellLeaf::new(&pool, first, BYTES)?;
+        let ended = first_leaf.epoch(pool.medium())?;
+        let durable = if crashed { ended } else { EPOCH_MAX };
+        let (mut found, mut newest) = (Vec::new(), ended);
+        if M::INJECTS_DEFECTS && pool.medium().injects(Defect::EpochEarly) && crashed {
+            first_leaf.set_epoch(pool.medium(), ended + 1);
+        }
         walk::<K, M>(&pool, first, BYTES, &mut |leaf, low, high| {
-            let notes = settle::<K, M>(&pool, leaf, high)?;
+            let notes = settle::<K, M>(&pool, leaf, high, durable)?;
+            newest = newest.max(leaf.newest_epoch(pool.medium()));
             let pairs = sorted_entries::<K, M>(&pool, leaf, notes)?;
             check_range::<K>(leaf.at, &pairs, low, high)?;
             let word = leaf.low(pool.medium())?;
@@ -68,24 +77,42 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             Ok(())
         })?;
         if crashed {
+            if newest > ended {
+                first_leaf.set_epoch(pool.medium(), newest);
+            }
             pool.finish_recovery();
         }
-        Self::build(pool, first, &found)
+        Self::build(pool, first, &found, newest)
     }
 
-    /// Builds leaf words and inner nodes over the leaves `found`.
+    /// Stores that all inserts have been fenced, if keys have records. Durable on return. No other
+    /// thread uses the index.
+    ///
+    /// ```text
+    /// W epoch, F header of the first leaf |      -> durable      budget: 1 line, 1 fence
+    /// ```
+    pub(super) fn end_epoch(&self) -> Result<(), Corrupt> {
+        if !K::EXACT {
+            CellLeaf::new(&self.pool, self.first, BYTES)?.set_epoch(self.pool.medium(), self.epoch);
+        }
+        Ok(())
+    }
+
+    /// Builds leaf words and inner nodes over the leaves `found`, whose newest epoch is `newest`.
     fn build(
         pool: Arc<Pool<M>>,
         first: PmPtr,
         found: &[(SeparatedLeaf, Notes)],
+        newest: u64,
     ) -> Result<Self, TreeError> {
+        let epoch = epoch_after(first.offset(), newest)?;
         let rows = LeafWordTable::new()?;
         for (leaf, notes) in found {
             rows.add::<M>(PmPtr::new(leaf.leaf), BYTES, *notes);
         }
         let separated: Vec<_> = found.iter().map(|(leaf, _)| *leaf).collect();
         let inner = Inner::build(&separated, K::EXACT)?;
-        Ok(Self { pool, first, inner, rows, key: PhantomData })
+        Ok(Self { pool, first, inner, rows, epoch, key: PhantomData })
     }
 }
 
@@ -133,10 +160,13 @@ pub(super) fn walk<K: Key, M: Medium>(
 /// records are removed, because their records may come free.
 ///
 /// ```text
-/// W commit word            with the former sum, if a crash has interrupted an update; without
-///                          hidden entries, if keys have records
+/// W commit word            with the former sum, if a crash has interrupted an update; without a
+///                          slot whose record a crash has torn; without hidden entries, if keys
+///                          have records
 /// F changed cells |        budget: changed cells, 1 fence
 /// ```
+///
+/// `durable` is the newest epoch whose inserts have all been fenced.
 ///
 /// # Errors
 /// A cell is damaged, or a lookup would not find one of its entries.
@@ -144,14 +174,16 @@ fn settle<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     high: Option<&K::Owned>,
+    durable: u64,
 ) -> Result<Notes, Corrupt> {
     let medium = pool.medium();
     let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
     let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::default());
     for index in 0..leaf.cells() {
         let cell = leaf.cell(index);
-        let mut word = cell.settled(medium)?;
-        for (slot, entry) in cell.entries(medium) {
+        let mut word = cell.settled::<K, M>(pool, durable)?;
+        for slot in slots(word.valid()) {
+            let entry = cell.entry(medium, slot);
             let is_hidden = match high {
                 Some(high) => K::order_entry(pool, entry, K::borrow(high))?.is_ge(),
                 None => false,

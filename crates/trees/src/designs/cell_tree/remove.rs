@@ -141,7 +141,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         for &(hash, entry) in &entries {
             let cell = left_leaf.choose(medium, left.notes::<M>(), Self::candidates(hash));
             let cell = cell.ok_or_else(|| disagreement(left.at, left.notes::<M>().count()))?;
-            self.add(left, left_leaf, cell, (hash, entry));
+            self.add(left, left_leaf, cell, (hash, entry), None);
         }
         let skips_fence = M::INJECTS_DEFECTS && medium.injects(Defect::MergeWithLink);
         if !entries.is_empty() && !skips_fence {

@@ -117,7 +117,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         if let Some((new, cell)) = new.filter(|_| !division.new_goes_right) {
             let reused = leaf.choose(medium, row.notes::<M>(), Self::candidates(new.hash));
             let cell = reused.filter(|_| takes_moved).unwrap_or(cell);
-            self.add(row, leaf, cell, (new.hash, new.entry));
+            self.add(row, leaf, cell, (new.hash, new.entry), None);
         }
         leaf.set_next(medium, at);
         let _ = medium.fence();

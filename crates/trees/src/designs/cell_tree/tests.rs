@@ -3,10 +3,11 @@ use crate::leaf_table::testing::{cost, counted, pairs, random};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, FileOptions};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 type Index<M> = CellTreeIndex<M, u64, 1024>;
 type SmallIndex<M> = CellTreeIndex<M, u64, 256>;
-type TextIndex = CellTreeIndex<Mapped, crate::Text, 256>;
+type TextIndex<M = Mapped> = CellTreeIndex<M, crate::Text, 256>;
 
 fn on_dram<I: PmIndex<Mapped, K>, K: Key>() -> I {
     let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
@@ -181,7 +182,7 @@ fn a_leaf_without_a_free_slot_is_split_before_an_insert() {
         let (hash, medium) = (u64::hash(5), index.pool.medium());
         let notes = row.notes::<Mapped>();
         let cell = leaf.choose(medium, notes, Index::<Mapped>::candidates(hash)).unwrap();
-        index.add(row, leaf, cell, (hash, crate::key::Entry::plain(5, 0)));
+        index.add(row, leaf, cell, (hash, crate::key::Entry::plain(5, 0)), None);
         let new = if lower { 6 } else { 1000 };
         assert_eq!(index.insert(new, 7).unwrap(), None);
         assert_eq!((index.get(5).unwrap(), index.get(new).unwrap()), (Some(0), Some(7)));
@@ -233,9 +234,7 @@ fn a_hidden_entry_names_no_record_that_came_free() {
     for removed in 1..5 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.pool");
-        let options = FileOptions::default();
-        let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
-        let index = TextIndex::create(Arc::new(pool), "t").unwrap();
+        let index = create_text(&path);
         let mut last = 100;
         while index.check().unwrap().leaves == 1 {
             last += 1;
@@ -246,12 +245,120 @@ fn a_hidden_entry_names_no_record_that_came_free() {
         index.pool.reclaim();
         index.insert(&key(1), 1).unwrap();
         drop(index);
-        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
-        assert_eq!(opened, Opened::Crashed);
-        let index = TextIndex::open(Arc::new(pool), "t", opened).unwrap();
+        let index = open_text(&path).unwrap();
         assert_eq!(index.get(&key(1)).unwrap(), Some(1));
         assert_eq!(index.check().unwrap().keys, last - 100);
     }
+}
+
+#[test]
+fn an_insert_and_its_record_cost_two_lines_and_one_fence() {
+    let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
+    let index = TextIndex::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap();
+    for key in [&b"larch"[..], b"sequoia", b"yew"] {
+        let insert = |index: &TextIndex<_>| assert_eq!(index.insert(key, 1).unwrap(), None);
+        assert_eq!(cost(&index, insert), (2, 1));
+        let update = |index: &TextIndex<_>| assert_eq!(index.update(key, 2).unwrap(), Some(1));
+        assert_eq!(cost(&index, update), (1, 1));
+    }
+    assert_eq!(index.check().unwrap().keys, 3);
+}
+
+/// Random inserts of keys with records into leaves of 1 KiB.
+#[test]
+fn random_inserts_with_records_average_what_the_page_says() {
+    let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
+    let pool = Arc::new(Pool::create(medium).unwrap());
+    let index = CellTreeIndex::<_, crate::Text, 1024>::create(pool, "t").unwrap();
+    let (mut state, count) = (7, 10_000);
+    let (lines, fences) = cost(&index, |index| {
+        for step in 0..count {
+            let key = format!("{:07x} {step:08}", random(&mut state) >> 3);
+            index.insert(key.as_bytes(), step).unwrap();
+        }
+    });
+    let [lines, fences] = [lines, fences].map(|sum| sum as f64 / count as f64);
+    eprintln!("{lines} lines, {fences} fences");
+    assert!(lines <= 2.76 && fences <= 1.07, "{lines} lines, {fences} fences");
+}
+
+/// Creates an index with keys that have records, in a new file.
+fn create_text(path: &Path) -> TextIndex {
+    let medium = Mapped::create(path, 1 << 20, &FileOptions::default()).unwrap();
+    TextIndex::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
+}
+
+fn open_text(path: &Path) -> Result<TextIndex, TreeError> {
+    let (pool, opened) = Pool::open(Mapped::open(path, &FileOptions::default()).unwrap()).unwrap();
+    TextIndex::open(Arc::new(pool), "t", opened)
+}
+
+/// Changes the record of `key`, the newest entry of its cell in the only leaf.
+fn change_record(index: &TextIndex, key: &[u8]) {
+    let (pool, leaf) = (&index.pool, index.leaf(index.rows.row(index.first, 256)).unwrap());
+    let has_key = |(slot, _): (usize, epoch::Note), cell: usize| {
+        let entry = leaf.cell(cell).entry(pool.medium(), slot);
+        let is_same = crate::Text::with_entry(pool, entry, |found| found == key).unwrap();
+        is_same.then_some(entry.key)
+    };
+    let fresh = |cell: usize| has_key(leaf.cell(cell).fresh(pool.medium())?, cell);
+    let at = (0..leaf.cells()).find_map(fresh).expect("the entry is fresh");
+    let word = &pool.words(PmPtr::new(at), 2).unwrap()[1];
+    pool.medium().store(word, !pool.medium().load(word));
+}
+
+/// After a crash a record without its check is torn if no open has followed its insert; otherwise
+/// it is damaged.
+#[test]
+fn a_torn_record_is_told_from_a_damaged_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let index = create_text(&path);
+    index.insert(b"larch", 1).unwrap();
+    index.insert(b"yew", 2).unwrap();
+    change_record(&index, b"yew");
+    drop(index);
+
+    let index = open_text(&path).unwrap();
+    assert_eq!((index.get(b"larch").unwrap(), index.get(b"yew").unwrap()), (Some(1), None));
+    assert_eq!(index.pool.usage().blocks, index.check().unwrap().blocks + 1);
+    assert_eq!(index.insert(b"yew", 3).unwrap(), None);
+    drop(index);
+
+    let index = open_text(&path).unwrap();
+    assert_eq!((index.get(b"larch").unwrap(), index.get(b"yew").unwrap()), (Some(1), Some(3)));
+    change_record(&index, b"yew");
+    drop(index);
+    assert!(matches!(open_text(&path), Err(TreeError::Pool(_))), "its insert was before the open");
+}
+
+/// A close ends the epoch.
+#[test]
+fn after_a_close_no_record_is_torn() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let index = create_text(&path);
+    index.insert(b"yew", 2).unwrap();
+    Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
+
+    let index = open_text(&path).unwrap();
+    assert_eq!(index.get(b"yew").unwrap(), Some(2));
+    change_record(&index, b"yew");
+    drop(index);
+    assert!(matches!(open_text(&path), Err(TreeError::Pool(_))));
+}
+
+#[test]
+fn a_damaged_epoch_is_refused() {
+    let index = on_dram::<TextIndex, crate::Text>();
+    let word = &index.pool.words(index.first, 4).unwrap()[3];
+    for bit in [0, 30, 63] {
+        index.pool.medium().store(word, index.pool.medium().load(word) ^ 1 << bit);
+        let opened = TextIndex::open(Arc::clone(&index.pool), "t", Opened::Clean);
+        assert!(matches!(opened, Err(TreeError::Pool(_))), "bit {bit}");
+        index.pool.medium().store(word, index.pool.medium().load(word) ^ 1 << bit);
+    }
+    assert!(TextIndex::open(Arc::clone(&index.pool), "t", Opened::Clean).is_ok());
 }
 
 /// An open verifies sums: an entry that changed without its commit word is damage.

@@ -3,8 +3,9 @@
 //! | bits | field | meaning |
 //! | --- | --- | --- |
 //! | 0..3 | valid | the slots that hold an entry |
-//! | 3..6 | former | zero, reserved: the valid slots before a batch |
-//! | 6..8 | op | 0: plain; 1: either sum may fit, because the newest operation was an update |
+//! | 3..6 | former | the valid slots before the newest insert, if op is 3; else zero |
+//! | 6..8 | op | 0: plain; 1: either sum may fit, because the newest operation was an update; |
+//! | | | 3: fresh, one fence makes the newest entry and its record durable |
 //! | 8..10 | | zero |
 //! | 10..34 | tags | a byte of the key's hash for each slot, never 0; 0 in a free slot |
 //! | 34..64 | sum | the exclusive or of the sums of all valid entries |
@@ -18,8 +19,11 @@ use crate::leaf::slots;
 pub(super) const SLOTS: usize = 3;
 
 const VALID: u64 = (1 << SLOTS) - 1;
+const FORMER_SHIFT: u32 = 3;
+const FORMER: u64 = VALID << FORMER_SHIFT;
 const OP: u64 = 0b11 << 6;
 const EITHER: u64 = 1 << 6;
+const FRESH: u64 = 3 << 6;
 const TAGS_SHIFT: usize = 10;
 const SUM_SHIFT: u32 = 34;
 
@@ -60,10 +64,23 @@ impl CommitWord {
         self.0 & OP == EITHER
     }
 
-    /// Returns `true` if a field that no operation sets is set.
+    /// Returns the slot of the newest insert, if one fence makes it and its record durable.
+    #[inline(always)]
+    pub(super) fn fresh_slot(self) -> Option<usize> {
+        let added = self.valid() & !(self.0 >> FORMER_SHIFT);
+        (self.0 & OP == FRESH).then_some(added.trailing_zeros() as usize)
+    }
+
+    /// Returns `true` if no operation stores this word.
     pub(super) fn is_foreign(self) -> bool {
-        let known = VALID | EITHER | self.used_tags() | SUM_MASK << SUM_SHIFT;
-        self.0 & !known != 0
+        let known = VALID | self.used_tags() | SUM_MASK << SUM_SHIFT;
+        let former = (self.0 & FORMER) >> FORMER_SHIFT;
+        self.0 & !(known | FORMER | OP) != 0
+            || match self.0 & OP {
+                0 | EITHER => former != 0,
+                FRESH => former & !self.valid() != 0 || (self.valid() & !former).count_ones() != 1,
+                _ => true,
+            }
     }
 
     /// Returns the bits of the tags of valid slots.
@@ -98,10 +115,17 @@ impl CommitWord {
         Self(self.plain().with_sum(sum).0 | EITHER)
     }
 
+    /// Returns the word of a cell in which `slot` is fresh; that slot is valid.
+    #[inline(always)]
+    pub(super) fn with_fresh(self, slot: usize) -> Self {
+        let former = self.valid() & !(1 << slot);
+        Self(self.plain().0 | FRESH | former << FORMER_SHIFT)
+    }
+
     /// Returns the plain word.
     #[inline(always)]
     pub(super) fn plain(self) -> Self {
-        Self(self.0 & !OP)
+        Self(self.0 & !(OP | FORMER))
     }
 
     /// Returns the word with another sum.
@@ -175,6 +199,22 @@ mod tests {
             assert_eq!(slots_with([free; 2], tag).next(), None, "{tag}");
         }
         assert!((0..300).all(|low: u64| tag_of(low << 50) != 0));
+    }
+
+    #[test]
+    fn a_fresh_slot_is_fresh_until_the_next_change() {
+        let word = CommitWord::default().with_entry(0, 3, 8).with_entry(1, 4, 2);
+        let fresh = word.with_fresh(1);
+        assert!(!fresh.is_foreign() && word.fresh_slot().is_none());
+        assert_eq!((fresh.fresh_slot(), fresh.valid(), fresh.sum()), (Some(1), 0b11, 10));
+        assert_eq!((fresh.plain(), fresh.with_fresh(0).fresh_slot()), (word, Some(0)));
+        assert!(fresh.without_entry(0, 8).fresh_slot().is_none());
+        assert_eq!(fresh.with_either(10).plain(), word);
+        // One slot is fresh, and valid before only if it is valid now.
+        for former in [0b000, 0b011, 0b101, 0b111] {
+            let word = CommitWord(fresh.0 & !FORMER | former << FORMER_SHIFT);
+            assert!(word.is_foreign(), "{former:b}");
+        }
     }
 
     #[test]

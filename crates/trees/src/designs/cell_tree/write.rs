@@ -1,6 +1,7 @@
 //! Insert, update and upsert.
 
 use super::CellTreeIndex;
+use super::epoch::Note;
 use super::leaf::CellLeaf;
 use super::rows::LeafWords;
 use crate::index::{TreeError, WriteMode};
@@ -55,11 +56,12 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 
     /// Inserts an absent key into `cell` of its latched leaf, which has a free slot. Durable on
-    /// return. `is_stored` tells whether the key has a new record that no fence has followed.
+    /// return, with the key's record if it has a new one. `is_stored` is `true` if it has one that
+    /// no fence has followed.
     ///
     /// ```text
-    /// |                                  if the key has a new record
-    /// A add |              -> durable    budget: 1 line, 1 fence
+    /// A add |              -> durable    with a note of the new record, if there is one
+    ///                                    budget: 1 line, 1 fence
     /// ```
     #[inline(always)]
     fn insert_absent(
@@ -70,15 +72,13 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         new: &NewEntry<K::Ref<'_>>,
         is_stored: bool,
     ) {
-        if is_stored {
-            let _ = self.pool.medium().fence();
-        }
-        self.add(row, leaf, cell, (new.hash, new.entry));
+        let note = (is_stored && !K::EXACT).then(|| Note::new(new.hash, self.epoch));
+        self.add(row, leaf, cell, (new.hash, new.entry), note);
         let _ = self.pool.medium().fence();
     }
 
     /// Adds an absent key to `cell` of its latched leaf, which has a free slot. Durable after the
-    /// next fence.
+    /// next fence. The caller has made durable the key's record, or gives a note of it.
     ///
     /// ```text
     /// W commit word                      without hidden entries, if the cell has some
@@ -91,6 +91,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         leaf: CellLeaf<'_>,
         cell: usize,
         (hash, entry): (u64, Entry),
+        note: Option<Note>,
     ) {
         let (medium, mut notes) = (self.pool.medium(), row.notes::<M>());
         if !Self::candidates(hash).is_near(cell) {
@@ -99,7 +100,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         if notes.hidden_in(cell) != 0 {
             leaf.cell(cell).clear(medium, notes.hidden_in(cell));
         }
-        leaf.cell(cell).insert(medium, hash, entry);
+        leaf.cell(cell).insert(medium, hash, entry, note);
         row.set_notes::<M>(notes.without_hidden_in(cell).with_count(notes.count() + 1));
     }
 }
