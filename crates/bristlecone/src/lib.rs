@@ -64,9 +64,9 @@
 //! [`get`](Store::get), [`put`](Store::put) and [`delete`](Store::delete) take O(log n) for n
 //! pairs, in a tree of high fan-out with its inner nodes in DRAM. A [`scan`](Store::scan) takes
 //! O(log n), then O(1) a pair. An open takes O(n) after a crash, and less after
-//! [`close`](Store::close). A `put` writes the pair once, and a few words of the index; on a disk with a
-//! journal it copies these lines to the journal. Readers take no lock and write nothing; writers of different leaves do
-//! not wait for each other.
+//! [`close`](Store::close). A `put` writes the pair once, and a few words of the index; a journal
+//! gets a copy of these lines. Readers take no lock and write nothing; writers of different leaves
+//! do not wait for each other.
 //!
 //! # Limits
 //!

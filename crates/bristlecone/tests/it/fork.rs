@@ -152,8 +152,8 @@ fn a_child_writes_nothing_to_the_journal_of_its_parent() {
 /// The ring of the journal is a mapping that a child does not have.
 #[test]
 fn a_child_gets_statistics_without_a_journal() {
-    let Ok(path) = std::env::var(PATH_VARIABLE) else {
-        return run("fork::a_child_gets_statistics_without_a_journal");
+    let Some(path) = path_of_own_process() else {
+        return in_own_process("fork::a_child_gets_statistics_without_a_journal");
     };
     let store = journaled(Durability::Commit).create(&path).unwrap();
     store.put("a", "b").unwrap();

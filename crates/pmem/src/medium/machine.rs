@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Returns the id that the kernel drew when the machine started. If the system does not tell, as
-/// where `/proc` is not mounted, each process gets an id of its own: a pool that was not closed then
-/// counts as one of another boot.
+/// where `/proc` is not mounted, each process gets an id of its own: a pool that was not closed
+/// then counts as one of another boot.
 pub(super) fn boot_id() -> [u64; 2] {
     static ID: LazyLock<[u64; 2]> = LazyLock::new(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
