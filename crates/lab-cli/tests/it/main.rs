@@ -5,6 +5,7 @@ mod claims;
 mod documents;
 mod kv;
 mod lab;
+mod signals;
 mod witness;
 mod workloads;
 
