@@ -29,6 +29,9 @@ use std::time::Duration;
 pub struct RunScale {
     /// The maximum number of records, and of operations, of a timed or counted run.
     pub ops_max: u64,
+    /// The maximum number of records, and of operations, of a store behind a server, where each
+    /// operation takes some 20 us.
+    pub served_max: u64,
     /// The number of repetitions of a timed run.
     pub reps: u64,
     /// The number of records of a modelled run.
@@ -40,11 +43,21 @@ pub struct RunScale {
 impl RunScale {
     /// The scale of `--quick`: 10 to 20 minutes on two cores for all claims. It has too few
     /// repetitions for a timed number to agree.
-    pub const QUICK: Self =
-        Self { ops_max: 100_000, reps: 3, modelled_records: 80_000, modelled_ops: 16_000 };
+    pub const QUICK: Self = Self {
+        ops_max: 100_000,
+        served_max: 20_000,
+        reps: 3,
+        modelled_records: 80_000,
+        modelled_ops: 16_000,
+    };
     /// The default scale: at least five times the records of [`QUICK`](Self::QUICK).
-    pub const FULL: Self =
-        Self { ops_max: 500_000, reps: 10, modelled_records: 500_000, modelled_ops: 50_000 };
+    pub const FULL: Self = Self {
+        ops_max: 500_000,
+        served_max: 100_000,
+        reps: 10,
+        modelled_records: 500_000,
+        modelled_ops: 50_000,
+    };
 }
 
 /// A design by name, with its node size in bytes; `None` selects the default size.
@@ -164,18 +177,24 @@ impl<'w> Workbench<'w> {
 
     /// Returns the paper's number of records or operations, limited by the scale.
     pub fn scaled(&self, paper: u64) -> u64 {
-        if paper > self.scale.ops_max {
-            self.is_limited.set(true);
-        }
-        paper.min(self.scale.ops_max)
+        self.limited(paper, self.scale.ops_max)
     }
 
     /// Returns the paper's number of records of a modelled run, limited by the scale.
     pub fn modelled(&self, paper: u64) -> u64 {
-        if paper > self.scale.modelled_records {
+        self.limited(paper, self.scale.modelled_records)
+    }
+
+    /// Returns the paper's number of records of a store behind a server, limited by the scale.
+    pub fn scaled_for_server(&self, paper: u64) -> u64 {
+        self.limited(paper, self.scale.served_max)
+    }
+
+    fn limited(&self, paper: u64, most: u64) -> u64 {
+        if paper > most {
             self.is_limited.set(true);
         }
-        paper.min(self.scale.modelled_records)
+        paper.min(most)
     }
 
     /// Begins the measurement of a claim.

@@ -67,6 +67,7 @@ impl Args {
             return Err(UsageError(format!("--ops-max and --modelled are at least {LEAST}")).into());
         }
         scale.ops_max = self.ops_max.unwrap_or(scale.ops_max);
+        scale.served_max = self.ops_max.unwrap_or(scale.served_max);
         if let Some(records) = self.modelled {
             scale.modelled_ops = scale.modelled_ops * records / scale.modelled_records;
             scale.modelled_records = records;

@@ -1,4 +1,4 @@
-//! Lines that the shift of entries flushes in a persistent inner node.
+//! Lines that the shift of entries flushes in a persistent node.
 //!
 //! WO-tree shifts the entries of an inner node in place. It flushes a line once, after its last
 //! entry has moved. So an entry in the middle of a full node of `n` lines costs `n / 2` flushes,
@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 /// The size of a node in bytes: 16 lines.
 pub const NODE_BYTES: usize = 1024;
+const POOL_BYTES: u64 = 4 << 20;
 
 /// The counts of inner nodes that were nearly full.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,13 +77,33 @@ pub fn shifts(name: &str) -> Result<Shifts> {
     Ok(Shifts { entries, middle_lines: 1.0 + apart - in_leaf })
 }
 
+/// Counts inserts at each place of a leaf, which has `entries` entries after them. Returns the mean
+/// number of lines flushed, all that an insert flushes among them.
+///
+/// # Errors
+/// As [`shifts`].
+pub fn in_leaf(name: &str, entries: u64) -> Result<f64> {
+    let design = integer_form(name, NODE_BYTES)?;
+    let mut lines = 0;
+    for place in 0..entries {
+        let tree = DesignTree::create(&design, counting_medium(POOL_BYTES)?)?;
+        let (counter, tree) = (counter(tree.medium()), tree.index());
+        for number in 1..entries {
+            tree.insert(10 * number, number)?;
+        }
+        let _ = counter.take();
+        tree.insert(10 * place + 5, place)?;
+        lines += counter.take().lines;
+    }
+    Ok(lines as f64 / entries as f64)
+}
+
 fn one_tree(
     name: &str,
     seed: u64,
     (place, leaves): (Place, &Range<u64>),
     tally: &mut Tally,
 ) -> Result<()> {
-    const POOL_BYTES: u64 = 4 << 20;
     /// The outermost leaf has at least this many keys. Each new key is nearer to the end by a
     /// fraction that depends on this number; with a small one, the key space at the end would be
     /// used up. So many in the middle lie in one leaf, or in two.

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`buffered_upserts`] | media writes of an upsert, by the size of CCL-BTree's buffers |
 //! | [`log_tuning`] | btree-ls by its logs, log GC and the pointers of its mapping table |
-//! | [`inner_shift`] | lines that the shift of entries flushes in an inner node |
+//! | [`inner_shift`] | lines that the shift of entries flushes in a node |
 //! | [`operation_costs`] | Table 3 of the wB+-Tree study: words, lines and fences of an operation |
 //! | [`filled_leaves`] | inserts into leaves that are all equally full |
 

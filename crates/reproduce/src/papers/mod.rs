@@ -98,8 +98,10 @@ pub fn measure(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> 
         measure(bench, &claim.with_numbers(is_run))?
     };
     if bench.is_limited() {
-        let RunScale { ops_max, modelled_records, .. } = bench.scale;
-        let reason = format!("{ops_max} records at most, {modelled_records} in a model");
+        let RunScale { ops_max, served_max, modelled_records, .. } = bench.scale;
+        let reason = format!(
+            "{ops_max} records at most, {served_max} behind a server, {modelled_records} in a model"
+        );
         for measurement in &mut found.measurements {
             let limit = || (Status::Scaled, reason.clone());
             let _ = measurement.demotion.get_or_insert_with(limit);

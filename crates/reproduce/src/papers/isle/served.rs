@@ -25,7 +25,7 @@ const CLIENTS: [u64; 4] = [1, 2, 4, 8];
 const PRINTED: u64 = 4;
 
 fn served(bench: &mut Workbench<'_>, clients: u64) -> Result<Vec<Served>> {
-    let records = bench.scaled(RECORDS);
+    let records = bench.scaled_for_server(RECORDS);
     let work = ServedWork {
         socket: Socket::Unix,
         clients,
@@ -73,7 +73,7 @@ fn worst(
          spread by {:.0} and {:.0} %",
         base.p99_ns() * 1e-3,
         own.p99_ns() * 1e-3,
-        bench.scaled(RECORDS),
+        bench.scaled_for_server(RECORDS),
         processors(),
         own.spread() * 100.0,
         base.spread() * 100.0,

@@ -22,8 +22,8 @@ const VALUE_BYTES: usize = 32;
 
 /// Serves all persistent trees: a load, inserts of new keys, then searches.
 fn served(bench: &mut Workbench<'_>) -> Result<(ServedWork, Vec<Served>)> {
-    let records = bench.scaled(KEYS);
-    let ops = bench.scaled(OPS).min(records / 2);
+    let records = bench.scaled_for_server(KEYS);
+    let ops = bench.scaled_for_server(OPS).min(records / 2);
     let work = ServedWork {
         socket: Socket::Tcp,
         clients: (processors() as u64 / 2).max(1),

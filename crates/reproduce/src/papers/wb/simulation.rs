@@ -41,7 +41,7 @@ pub(in crate::papers) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result
             Some(lookup / volatile),
             format!("{lookup:.0} against {volatile:.0} ns; {records} keys"),
         ),
-        _ => (Some(top), format!("{note}; {records} keys, the paper has 20 000 000")),
+        _ => (Some(top), format!("{note}; {records} keys, the paper has {KEYS}")),
     });
     let mut blocks = vec![comparison_chart(claim, &measurements, "factor", Some(1.0))];
     blocks.extend(by_fill(bench)?);
