@@ -138,9 +138,11 @@ impl<M: Medium> Store<M> {
     /// recovery.
     /// ```text
     /// N record            its lines   not for a pair of up to 8 B + 8 B
-    /// index.upsert: .. |              crash before C: the old state; the record is free
-    ///   C                 8 B         crash after C: all of `value`
-    ///                     -> durable  budget: the record's lines and the upsert's
+    /// index.upsert: ..                crash before C: the old state; the record is free
+    ///   |                             only with a record
+    ///   C                 8 B         crash after C: all of `value`; without a record recovery
+    ///   |                             takes a torn entry back -> durable
+    ///                                 budget: the record's lines, a fence for it, the upsert's
     /// ```
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key.as_ref(), value.as_ref(), WriteMode::Upsert).map(|_| ())
