@@ -228,7 +228,8 @@ impl<M: Medium> Store<M> {
     /// present.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        if self.contains(key)? {
+        // Without a record there is nothing to write in vain.
+        if Record::inline(key, value).is_none() && self.contains(key)? {
             return check_value(value).map(|()| false);
         }
         self.write(key, value, WriteMode::Insert)
@@ -254,7 +255,7 @@ impl<M: Medium> Store<M> {
     /// absent.
     pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        if !self.contains(key)? {
+        if Record::inline(key, value).is_none() && !self.contains(key)? {
             return check_value(value).map(|()| false);
         }
         self.write(key, value, WriteMode::Update)
