@@ -18,13 +18,15 @@ impl Store {
     ///
     /// ```
     /// let short = bristlecone::Store::insert_cost(8, 8);
-    /// assert_eq!((short.lines, short.fences), (2, 2));
+    /// assert_eq!((short.lines, short.fences), (2, 1));
     /// let long = bristlecone::Store::insert_cost(20, 100); // A record of 136 B: three lines.
     /// assert_eq!((long.lines, long.fences), (5, 2));
     /// ```
     pub const fn insert_cost(key_bytes: usize, value_bytes: usize) -> Cost {
         let index = Flagship::SPEC.budget.insert;
-        Cost::new(index.lines + record_lines(key_bytes, value_bytes), index.fences)
+        let record = record_lines(key_bytes, value_bytes);
+        // One fence covers the record and the entry, before the commit.
+        Cost::new(index.lines + record, index.fences + if record > 0 { 1 } else { 0 })
     }
 }
 

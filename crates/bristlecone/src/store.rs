@@ -139,9 +139,11 @@ impl<M: Medium> Store<M> {
     /// recovery.
     /// ```text
     /// N record            its lines   not for a pair of up to 8 B + 8 B
-    /// index.upsert: .. |              crash before C: the old state; the record is free
-    ///   C                 8 B         crash after C: all of `value`
-    ///                     -> durable  budget: the record's lines and the upsert's
+    /// index.upsert: ..                crash before C: the old state; the record is free
+    ///   |                             only with a record
+    ///   C                 8 B         crash after C: all of `value`; without a record recovery
+    ///   |                             takes a torn entry back -> durable
+    ///                                 budget: the record's lines, a fence for it, the upsert's
     /// ```
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key.as_ref(), value.as_ref(), WriteMode::Upsert).map(|_| ())
@@ -227,7 +229,8 @@ impl<M: Medium> Store<M> {
     /// present.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        if self.contains(key)? {
+        // Without a record there is nothing to write in vain.
+        if Record::inline(key, value).is_none() && self.contains(key)? {
             return check_value(value).map(|()| false);
         }
         self.write(key, value, WriteMode::Insert)
@@ -254,7 +257,7 @@ impl<M: Medium> Store<M> {
     /// absent.
     pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        if !self.contains(key)? {
+        if Record::inline(key, value).is_none() && !self.contains(key)? {
             return check_value(value).map(|()| false);
         }
         self.write(key, value, WriteMode::Update)

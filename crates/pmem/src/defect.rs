@@ -17,6 +17,8 @@ mod list;
 #[macro_use]
 mod all_pm;
 #[macro_use]
+mod bristlecone;
+#[macro_use]
 mod btree_ls;
 #[macro_use]
 mod btree_native;
@@ -59,7 +61,7 @@ gather! {
     {} {}
     {
         fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree nv_tree
-        all_pm btree_native btree_ls circ_tree kv store pool toys
+        bristlecone all_pm btree_native btree_ls circ_tree kv store pool toys
     }
 }
 

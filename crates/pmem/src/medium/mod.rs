@@ -425,8 +425,9 @@ pub unsafe trait Medium: Send + Sync + 'static {
     }
     /// Stores a word with release ordering. The store is failure-atomic.
     fn store(&self, word: &PmWord, value: u64);
-    /// Stores a word that recovery never relies on, such as a latch or a version. The store does
-    /// not count as a write of the operation.
+    /// Stores a word that recovery never relies on, such as a latch or a version; or a
+    /// [note](crate::sync::note_held) beside a latch, which recovery reads with
+    /// [`load`](Self::load). The store does not count as a write of the operation.
     fn store_transient(&self, word: &PmWord, value: u64) {
         self.store(word, value);
     }

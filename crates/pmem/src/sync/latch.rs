@@ -7,6 +7,8 @@
 //! | 2..40 | version, one more after each writer |
 //! | 40..64 | low 24 bits of the nonce of the open that the rest belongs to |
 //!
+//! While the latch is held, bits 2..40 are the holder's: they may have a [note](note_held).
+//!
 //! In a word that a latch shares with a node's link ([`LatchBits::BesideLink`]):
 //!
 //! | bits | field |
@@ -39,6 +41,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 const HELD: u64 = 1;
 const OBSOLETE: u64 = 2;
 const ONE_VERSION: u64 = 4;
+const VERSION_SHIFT: u32 = 2;
 pub(super) const NONCE_SHIFT: u32 = 40;
 
 /// The bits of its word that a latch owns.
@@ -244,6 +247,27 @@ impl<M: Medium> LatchWord for OnDram<'_, M> {
 #[inline(always)]
 pub const fn nonce_of(word: u64) -> u64 {
     word >> NONCE_SHIFT
+}
+
+/// The number of bits of the note that a held latch can have.
+pub const HELD_NOTE_BITS: u32 = NONCE_SHIFT - VERSION_SHIFT;
+
+/// Stores `note` in the word of a latch that this thread holds. Threads that wait for the latch do
+/// not read it; the release replaces it. It is ordered with this thread's other stores to the line,
+/// so recovery finds the note of a write there which a crash has interrupted.
+#[inline(always)]
+pub fn note_held<M: Medium>(medium: &M, word: &PmWord, note: u64) {
+    let held = medium.load_transient(word);
+    debug_assert!(held & (HELD | OBSOLETE) == HELD && note >> HELD_NOTE_BITS == 0);
+    medium.store_transient(word, held >> NONCE_SHIFT << NONCE_SHIFT | note << VERSION_SHIFT | HELD);
+}
+
+/// Returns the note in a latch word of a crash image, or `None` if no thread held the latch. A
+/// latch without a note gives its version; the caller must tell.
+#[inline(always)]
+pub const fn held_note(word: u64) -> Option<u64> {
+    let note = word >> VERSION_SHIFT & ((1 << HELD_NOTE_BITS) - 1);
+    if word & HELD == 0 { None } else { Some(note) }
 }
 
 /// The value of a latch word while the latch is free.
@@ -464,6 +488,26 @@ mod tests {
         assert!(!latch.validate(seen) && latch.validate(after));
         latch.lock().unwrap().obsolete();
         assert!(latch.read().is_none() && latch.lock().is_none() && latch.is_held().is_none());
+    }
+
+    #[test]
+    fn a_held_latch_keeps_a_note_until_its_release() {
+        let medium = Mapped::anonymous(1 << 20).unwrap();
+        let word = &words_at(&medium, PmPtr::new(64), 1).unwrap()[0];
+        let latch = OnMedium::latch(&medium, word, u64::MAX);
+        let most = (1 << HELD_NOTE_BITS) - 1;
+        for note in [0, 1, most] {
+            let seen = latch.read().unwrap();
+            let held = latch.upgrade(seen).unwrap();
+            note_held(&medium, word, note);
+            assert_eq!(held_note(medium.load(word)), Some(note));
+            assert_eq!(latch.is_held(), Some(true));
+            assert!(!latch.validate(seen) && latch.try_lock().is_none());
+            let after = held.released();
+            drop(held);
+            assert!(latch.validate(after) && !latch.validate(seen) && !latch.is_stale(after));
+            assert_eq!(held_note(medium.load(word)), None);
+        }
     }
 
     #[test]

@@ -23,8 +23,8 @@ impl HybridSpec for Bristlecone {
         persistent: true,
         node_bytes: 8 * PairLeaf::WORDS,
         budget: Budget {
-            insert: Cost::new(2, 2),
-            update: Cost::new(2, 2),
+            insert: Cost::new(2, 1),
+            update: Cost::new(2, 1),
             remove: Cost::new(1, 1),
         },
         relies_on_line_order: true,

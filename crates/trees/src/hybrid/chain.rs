@@ -151,11 +151,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     fn verify_checksum(&self, at: PmPtr) -> Result<(), Corrupt> {
-        S::Leaf::verify(self.pool.medium(), at.offset(), self.leaf(at)?.words)
+        S::Leaf::verify_torn(self.pool.medium(), at.offset(), self.leaf(at)?.words)
     }
 
-    /// Verifies a leaf. After a crash also collects its entries, and prefetches what comparing them
-    /// with the low key of the right neighbour will read.
+    /// Verifies a leaf. After a crash also settles it, collects its entries, and prefetches what
+    /// comparing them with the low key of the right neighbour will read.
     fn verify_and_collect(
         &self,
         leaf: SeparatedLeaf,
@@ -166,10 +166,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let medium = self.pool.medium();
         let at = PmPtr::new(leaf.leaf);
         let words = self.leaf(at)?.words;
-        S::Leaf::verify(medium, at.offset(), words)?;
         if !crashed {
-            return Ok(());
+            return S::Leaf::verify(medium, at.offset(), words);
         }
+        S::Leaf::settle(medium, at.offset(), words)?;
         let Loaded { entries, may_drop } = loaded;
         entries.clear();
         S::Leaf::collect(medium, words, entries);

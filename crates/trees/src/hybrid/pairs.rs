@@ -1,8 +1,8 @@
 //! The store's interface to a hybrid index with [`PairLeaf`]s, whose entries use every encoding of
 //! [`Record`].
 //!
-//! A caller passes a value that names a record before it fences the record: the leaf fences before
-//! it commits, and this one fence covers both.
+//! A caller passes a value that names a record before it fences the record: the leaf fences such an
+//! entry before it commits, and this one fence covers both.
 
 use super::{Hybrid, HybridSpec};
 use crate::index::{Order, TreeError, WriteMode};

@@ -63,7 +63,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 return Ok(None);
             };
             if mode == WriteMode::Insert
-                || S::Leaf::update(self.pool.medium(), leaf.words, slot, value).is_some()
+                || S::Leaf::update::<K, M>(&self.pool, leaf.words, slot, value).is_some()
             {
                 return Ok(Some(old));
             }
@@ -85,7 +85,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let Some((slot, _)) = found.filter(|(_, value)| *value == old) else {
                 return Ok(false);
             };
-            if S::Leaf::update(self.pool.medium(), leaf.words, slot, new).is_some() {
+            if S::Leaf::update::<K, M>(&self.pool, leaf.words, slot, new).is_some() {
                 return Ok(true);
             }
             self.ensure_space(key, (leaf, latch_guard), None, &guard)?;

@@ -326,12 +326,13 @@ impl<const NODE: usize, U: UpdateOrder> Leaf for Append<NODE, U> {
 
     /// Persist order: that of `Appender::append`.
     #[inline]
-    fn update<M: Medium>(
-        medium: &M,
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
         words: &[PmWord],
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
+        let medium = pool.medium();
         let state = Self::state(medium, words);
         if state.count() + U::ELEMENTS > Self::CAPACITY {
             return None;

@@ -155,12 +155,13 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
     /// F its line |          -> durable   budget: 1 line, 1 fence
     /// ```
     #[inline]
-    fn update<M: Medium>(
-        medium: &M,
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
         words: &[PmWord],
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
+        let medium = pool.medium();
         let ring = Self::ring(medium, words);
         let word = Ring::<M, NODE>::word(Ring::<M, NODE>::slot(ring.head(), slot)) + 1;
         medium.store(&words[word], value.word);

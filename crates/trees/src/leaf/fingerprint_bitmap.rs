@@ -212,12 +212,13 @@ impl<const NODE: usize, W: WriteOrder> Leaf for FingerprintBitmap<NODE, W> {
 
     /// The order is that of [`WriteOrder::update`].
     #[inline]
-    fn update<M: Medium>(
-        medium: &M,
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
         words: &[PmWord],
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
+        let medium = pool.medium();
         W::update::<NODE, M>(medium, words, slot, value)
     }
 

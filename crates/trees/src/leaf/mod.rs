@@ -147,8 +147,12 @@ pub trait Leaf: Send + Sync + 'static {
 
     /// Replaces the value of the entry in `slot`. Durable on return. Returns `None`, with the leaf
     /// unchanged, if the layout needs a free slot for this and none is left.
-    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: Value)
-    -> Option<Fenced>;
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        slot: usize,
+        value: Value,
+    ) -> Option<Fenced>;
 
     /// Removes the entry in `slot` and returns it. Durable on return.
     fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry;
@@ -186,8 +190,29 @@ pub trait Leaf: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Compares the content of the leaf with its checksum, like [`verify`](Self::verify), and
+    /// accepts a leaf whose newest write a crash has torn. Writes nothing. Another thread may
+    /// settle the leaf meanwhile.
+    ///
+    /// # Errors
+    /// The leaf is damaged.
+    #[inline(always)]
+    fn verify_torn<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        Self::verify(medium, at, words)
+    }
+
+    /// Verifies the leaf after a crash, like [`verify`](Self::verify), and takes its newest write
+    /// back if the crash has torn it. Durable on return.
+    ///
+    /// # Errors
+    /// The leaf is damaged.
+    #[inline(always)]
+    fn settle<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        Self::verify(medium, at, words)
+    }
+
     /// Recomputes, after a crash, the fields that the layout derives from its entries. The leaf has
-    /// passed [`verify`](Self::verify). `at` is the offset of the leaf, for the error.
+    /// passed [`settle`](Self::settle). `at` is the offset of the leaf, for the error.
     ///
     /// # Errors
     /// The leaf is damaged.

@@ -6,7 +6,7 @@
 //! | 0 | 24 | fingerprints | data | one byte for each entry |
 //! | 3 | 24 | encodings | data | one byte for each entry |
 //! | 6 | 8 | state | commit | bits 0..24: entry i is valid; 24..64: checksum |
-//! | 7 | 8 | latch | transient | version |
+//! | 7 | 8 | latch | transient | version, or the [`note`] of a write under way |
 //! | 8 | 8 | next | commit | the right neighbour, 0 if none, in 48 bits; their check in 16 |
 //! | 9 | 8 | low | data | separator word of the low key |
 //! | 10 | 8 | kind | data | the layout of the entries: 0, the one here |
@@ -16,22 +16,24 @@
 //! The checksum covers the low key and the valid entries. A later release may write leaves of other
 //! kinds; this one refuses them.
 //!
-//! 1. An entry is durable before its valid bit is set, and does not change while the bit is set.
+//! 1. An entry does not change while its valid bit is set. It is durable with the bit, or before if
+//!    it names a record.
 //! 2. Fingerprints and encodings lie in the line of the state and are stored before it. Stores to
 //!    one line persist in their order, so they are durable with the state.
 //! 3. One store changes the valid bits and the checksum. So every crash image has the checksum of
-//!    its low key and valid entries; a leaf with another checksum is damaged. A leaf of zeros is
-//!    damaged too.
+//!    its low key and valid entries, or a note by which recovery finds the state before. Any other
+//!    leaf is damaged. A leaf of zeros is damaged too.
 //! 4. One line holds all that a lookup reads besides the entry.
 
 mod bytes;
+mod note;
 
 pub use bytes::LeafBytes;
 
 use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
 use crate::key::{Entry, Key, Value};
-use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
 const ENCODINGS: usize = 3;
@@ -140,7 +142,7 @@ fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
     Entry { key: medium.load(key), value: medium.load(value), encoding }
 }
 
-/// Stores an entry into a slot that is not valid, and flushes it.
+/// Stores an entry into a slot that is not valid, its key word first, and flushes it.
 #[inline(always)]
 fn set_entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize, entry: Entry) {
     let target = entry_words(words, slot);
@@ -166,6 +168,13 @@ fn matching<M: Medium>(medium: &M, words: &[PmWord], fingerprint: u8) -> u64 {
     matches & State::load(medium, words).valid()
 }
 
+/// Returns the state of a leaf, whose words `load` returns, if the entries `valid` are valid.
+#[inline(always)]
+fn state_of(load: impl Fn(usize) -> u64, valid: u64) -> State {
+    let empty = State::empty(load(PairLeaf::LOW));
+    slots(valid).fold(empty, |state, slot| state.toggle(slot, load_tagged_entry(&load, slot)))
+}
+
 /// Recomputes the checksum of the leaf at `at`, whose words `load` returns, and compares it with
 /// the stored one. Refuses a leaf of another kind.
 #[inline(always)]
@@ -176,9 +185,7 @@ fn verify(at: u64, load: impl Fn(usize) -> u64) -> Result<(), Corrupt> {
         return Err(Corrupt { at, what, expected: 0, found: kind });
     }
     let found = State(load(STATE));
-    let empty = State::empty(load(PairLeaf::LOW));
-    let expected = slots(found.valid())
-        .fold(empty, |state, slot| state.toggle(slot, load_tagged_entry(&load, slot)));
+    let expected = state_of(load, found.valid());
     if expected == found {
         return Ok(());
     }
@@ -224,9 +231,7 @@ impl Leaf for PairLeaf {
         for (word, value) in header {
             bytes[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
         }
-        // Slots without a valid bit may hold anything, so the fill ends with the last entry.
-        let used = ENTRIES + 2 * entries.len();
-        pool.medium().fill(&words[..used], &bytes[..8 * used]);
+        pool.medium().fill(words, &bytes); // also the free slots: invariant 3 of `note`
         Ok(())
     }
 
@@ -268,13 +273,7 @@ impl Leaf for PairLeaf {
         State::load(medium, words).valid().count_ones() as usize
     }
 
-    /// ```text
-    /// W entry[i]                1 line     crash before C: the entry is invisible
-    /// F entry[i] |                         the record that its value word names is fenced with it
-    /// W fingerprint[i], encoding[i]        in the line of C, before it
-    /// C state                   8 B
-    /// F header |                -> durable  budget: 2 lines, 2 fences
-    /// ```
+    /// See [`note::write`] for the persist order.
     #[inline]
     fn insert<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -282,50 +281,34 @@ impl Leaf for PairLeaf {
         key: K::Ref<'_>,
         value: Value,
     ) -> Result<InsertResult, PoolError> {
-        let medium = pool.medium();
-        let state = State::load(medium, words);
-        let slot = state.valid().trailing_ones() as usize;
+        let slot = State::load(pool.medium(), words).valid().trailing_ones() as usize;
         if slot >= CAPACITY {
             return Ok(InsertResult::Full);
         }
         let key_word = K::store_entry_key(pool, key, value.word)?;
         let entry = Entry { key: key_word, value: value.word, encoding: value.encoding };
         let tagged = TaggedEntry { entry, fingerprint: fingerprint::of(K::hash(key)) };
-        set_entry(medium, words, slot, entry);
-        let fenced = medium.fence();
-        set_tags(medium, words, slot, tagged);
-        Ok(InsertResult::Done(state.toggle(slot, tagged).commit(medium, words, fenced)))
+        Ok(InsertResult::Done(note::write::<K, M>(pool, words, (slot, tagged), None)))
     }
 
     /// Writes a second entry and swaps the two valid bits: one store cannot change a value in place
-    /// together with the checksum.
-    ///
-    /// ```text
-    /// W entry[j]                1 line     crash before C: the former value
-    /// F entry[j] |                         the record that its value word names is fenced with it
-    /// W fingerprint[j], encoding[j]        in the line of C, before it
-    /// C state                   8 B        i is invalid, j valid
-    /// F header |                -> durable  budget: 2 lines, 2 fences
-    /// ```
+    /// together with the checksum. See [`note::write`] for the persist order.
     #[inline]
-    fn update<M: Medium>(
-        medium: &M,
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
         words: &[PmWord],
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
-        let state = State::load(medium, words);
-        let free = state.valid().trailing_ones() as usize;
+        let medium = pool.medium();
+        let free = State::load(medium, words).valid().trailing_ones() as usize;
         if free >= CAPACITY {
             return None;
         }
         let former = tagged_entry(medium, words, slot);
         let entry = Entry { key: former.entry.key, value: value.word, encoding: value.encoding };
         let tagged = TaggedEntry { entry, fingerprint: former.fingerprint };
-        set_entry(medium, words, free, entry);
-        let fenced = medium.fence();
-        set_tags(medium, words, free, tagged);
-        Some(state.toggle(slot, former).toggle(free, tagged).commit(medium, words, fenced))
+        Some(note::write::<K, M>(pool, words, (free, tagged), Some((slot, former))))
     }
 
     /// ```text
@@ -396,6 +379,24 @@ impl Leaf for PairLeaf {
 
     fn verify<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         verify(at, |word| medium.load(&words[word]))
+    }
+
+    fn verify_torn<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        note::settled(at, |word| medium.load(&words[word]), false).map(|_| ())
+    }
+
+    /// ```text
+    /// C state                   8 B        the one before a torn write; nothing if it is whole
+    /// F header |                -> durable  budget: 1 line, 1 fence
+    /// ```
+    fn settle<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        let keeps_torn = M::INJECTS_DEFECTS && medium.injects(Defect::PairTornKept);
+        let settled = note::settled(at, |word| medium.load(&words[word]), keeps_torn)?;
+        if settled != State::load(medium, words) {
+            medium.store(&words[STATE], settled.0);
+            let _ = medium.persist(&words[STATE..=STATE]);
+        }
+        Ok(())
     }
 
     /// Does nothing: no field is derived from the entries, and every crash image satisfies the

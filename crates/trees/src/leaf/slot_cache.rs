@@ -170,12 +170,13 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     /// F entry[i] |       -> durable  budget: 1 line, 1 fence
     /// ```
     #[inline]
-    fn update<M: Medium>(
-        medium: &M,
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
         words: &[PmWord],
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
+        let medium = pool.medium();
         Some(View::<M, NODE>::new(medium, words).update(slot, value))
     }
 

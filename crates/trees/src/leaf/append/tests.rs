@@ -66,7 +66,7 @@ fn step<const NODE: usize, U: UpdateOrder>(
         Some((slot, _)) => {
             let has_room = Append::<NODE, U>::free_slots(pool.medium(), words) >= U::ELEMENTS;
             let updated =
-                Append::<NODE, U>::update(pool.medium(), words, slot, Value::plain(value))
+                Append::<NODE, U>::update::<u64, _>(pool, words, slot, Value::plain(value))
                     .is_some();
             assert_eq!(updated, has_room);
             if updated {
@@ -178,13 +178,13 @@ fn an_update_of_two_elements_costs_their_lines_and_the_header() {
     Published::insert::<u64, _>(&pool, words, 7, Value::plain(0)).unwrap();
     for (slot, count) in (0..6).map(|update| (2 * update, 1 + 2 * update)) {
         pool.medium().take();
-        assert!(Published::update(pool.medium(), words, slot, Value::plain(9)).is_some());
+        assert!(Published::update::<u64, _>(&pool, words, slot, Value::plain(9)).is_some());
         let counts = pool.medium().take();
         // Words 4 + 2 * count and 6 + 2 * count begin the two elements; eight words are a line.
         let elements = if (4 + 2 * count) / 8 == (6 + 2 * count) / 8 { 1 } else { 2 };
         assert_eq!((counts.lines, counts.fences), (elements + 1, 2), "after {count} elements");
         assert_eq!(Published::count(pool.medium(), words), 1);
     }
-    let last = Published::update(pool.medium(), words, 12, Value::plain(9));
+    let last = Published::update::<u64, _>(&pool, words, 12, Value::plain(9));
     assert!(last.is_none(), "one slot is left, and an update takes two");
 }

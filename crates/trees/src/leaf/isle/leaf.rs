@@ -121,12 +121,13 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
     /// F its line |              -> durable  budget: 1 line, 1 fence
     /// ```
     #[inline]
-    fn update<M: Medium>(
-        medium: &M,
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
         words: &[PmWord],
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
+        let medium = pool.medium();
         medium.store(&words[slot + 1], value.word);
         Some(medium.persist(&words[slot + 1..=slot + 1]))
     }

@@ -1,6 +1,6 @@
 //! A leaf of pairs in the bytes of a file, for a reader that must not map the pool.
 
-use super::{PairLeaf, STATE, State, load_tagged_entry, slots, verify};
+use super::{PairLeaf, STATE, State, load_tagged_entry, note, slots, verify};
 use crate::fingerprint;
 use crate::key::{Key, Record};
 use crate::leaf::{Leaf, TaggedEntry};
@@ -21,10 +21,16 @@ impl LeafBytes {
     /// The size of a leaf in bytes.
     pub const BYTES: usize = 8 * PairLeaf::WORDS;
 
-    /// Returns the leaf at offset `at` of a file, whose bytes are `bytes`.
+    /// Returns the leaf at offset `at` of a file, whose bytes are `bytes`, without its newest write
+    /// if a crash has torn that one.
     pub fn new(at: u64, bytes: &[u8; Self::BYTES]) -> Self {
         let (words, _) = bytes.as_chunks();
-        Self { at, words: core::array::from_fn(|i| u64::from_le_bytes(words[i])) }
+        let mut words: [_; PairLeaf::WORDS] =
+            core::array::from_fn(|i| u64::from_le_bytes(words[i]));
+        if let Ok(State(settled)) = note::settled(at, |word| words[word], false) {
+            words[STATE] = settled;
+        }
+        Self { at, words }
     }
 
     /// Returns the offset of the leaf.

@@ -93,12 +93,13 @@ impl<const NODE: usize, F: FlushFences> Leaf for SortedShift<NODE, F> {
     }
 
     #[inline]
-    fn update<M: Medium>(
-        medium: &M,
+    fn update<K: Key, M: Medium>(
+        pool: &Pool<M>,
         words: &[PmWord],
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
+        let medium = pool.medium();
         Some(Self::node(medium, words).update(slot, value.word))
     }
 
