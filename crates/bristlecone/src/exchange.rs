@@ -2,7 +2,8 @@
 //!
 //! 1. A method reads the pair, compares or copies its value without a latch, and then replaces the
 //!    entry if it is still the one that was read. The engine compares the entries under the leaf's
-//!    latch. If they differ, the method begins again.
+//!    latch. If they differ, the method begins again. The entry of a short value is known without a
+//!    read.
 //! 2. Equal entries mean equal values. A short value is in its entry. A record never changes, and
 //!    its block is not used again while the thread is pinned, which it is from the read on.
 //! 3. No code of the caller runs while this thread holds a latch or is pinned.
@@ -69,6 +70,13 @@ impl<M: Medium> Store<M> {
         new.map_or(Ok(()), check_value)?;
         self.complete_write(|| {
             let guard = self.pool().pin(); // I2
+            // The entry of a short value is known without a read, and a short new value needs no
+            // space that a mismatch would waste.
+            let entry = expected.and_then(|expected| Record::inline(key, expected));
+            let needs_record = new.is_some_and(|new| Record::inline(key, new).is_none());
+            if entry.is_some() && !needs_record && self.replace(key, entry, new, &guard)? {
+                return Ok(Ok(()));
+            }
             loop {
                 let found = self.index.get_pair(key)?;
                 if !self.is_value(key, found, expected, &guard)? {
