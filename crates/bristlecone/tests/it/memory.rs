@@ -15,7 +15,7 @@ fn anonymous_bytes() -> u64 {
 fn a_dropped_store_with_retired_blocks_leaves_no_memory_behind() {
     const KEYS: u64 = 20_000;
     const ROUNDS: u64 = 100;
-    const LEFT_BYTES_MAX: u64 = ROUNDS << 10;
+    const LEFT_BYTES_MAX: u64 = ROUNDS << 12;
     let Some(path) = path_of_own_process() else {
         let name = "memory::a_dropped_store_with_retired_blocks_leaves_no_memory_behind";
         return in_own_process(name);
