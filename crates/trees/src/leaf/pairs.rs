@@ -6,7 +6,7 @@
 //! | 0 | 24 | fingerprints | data | one byte for each entry |
 //! | 3 | 24 | encodings | data | one byte for each entry |
 //! | 6 | 8 | state | commit | bits 0..24: entry i is valid; 24..64: checksum |
-//! | 7 | 8 | latch | transient | version, or the [`note`] of a write under way |
+//! | 7 | 8 | latch | transient | version, or the note (`note.rs`) of a write under way |
 //! | 8 | 8 | next | commit | the right neighbour, 0 if none, in 48 bits; their check in 16 |
 //! | 9 | 8 | low | data | separator word of the low key |
 //! | 10 | 8 | kind | data | the layout of the entries: 0, the one here |
@@ -273,7 +273,7 @@ impl Leaf for PairLeaf {
         State::load(medium, words).valid().count_ones() as usize
     }
 
-    /// See [`note::write`] for the persist order.
+    /// See `note::write` for the persist order.
     #[inline]
     fn insert<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -292,7 +292,7 @@ impl Leaf for PairLeaf {
     }
 
     /// Writes a second entry and swaps the two valid bits: one store cannot change a value in place
-    /// together with the checksum. See [`note::write`] for the persist order.
+    /// together with the checksum. See `note::write` for the persist order.
     #[inline]
     fn update<K: Key, M: Medium>(
         pool: &Pool<M>,
