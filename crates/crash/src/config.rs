@@ -119,11 +119,14 @@ pub(crate) struct Limits {
     pub(crate) violating: u64,
     /// The number of random schedules of a scenario with several threads.
     pub(crate) schedules: u64,
+    /// The number of recoveries of such a scenario after which each crash has one recovery.
+    pub(crate) schedule_recoveries: u64,
 }
 
 impl Limits {
     pub(crate) const fn new(images: u128, depth: u32) -> Self {
         let (recoveries, violating) = (RECOVERIES_MAX, VIOLATIONS_MAX);
-        Self { images, depth, recoveries, nested: u64::MAX, violating, schedules: 0 }
+        let (nested, schedule_recoveries) = (u64::MAX, u64::MAX);
+        Self { images, depth, recoveries, nested, violating, schedules: 0, schedule_recoveries }
     }
 }

@@ -132,7 +132,8 @@ impl Campaign {
                 Limits { recoveries, nested, ..Limits::new(options.budget, options.depth) }
             }
             Self::Schedules(options) => {
-                Limits { schedules: options.schedules, ..Limits::new(u128::MAX, 1) }
+                let (schedules, schedule_recoveries) = (options.schedules, options.recoveries);
+                Limits { schedules, schedule_recoveries, ..Limits::new(u128::MAX, 1) }
             }
             Self::AllocFaults | Self::MediaFaults(_) => Limits::new(u128::MAX, 1),
         }

@@ -32,6 +32,8 @@ pub(crate) struct Crashes {
     image: LazyImage,
     base: Arc<[u64]>,
     seen: HashSet<u128>,
+    /// The number of recoveries after which each crash has one.
+    recoveries_max: u64,
     pub(crate) images: u128,
     pub(crate) recoveries: u64,
     pub(crate) incomplete: bool,
@@ -58,7 +60,12 @@ pub(crate) type Judge<'a> = &'a dyn Fn(&LazyImage, &dyn Fn() -> Span) -> Result<
 
 impl Crashes {
     /// Returns the crashes of executions that begin with `base`, all of it durable.
-    pub(crate) fn new(mode: PersistenceModel, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
+    pub(crate) fn new(
+        mode: PersistenceModel,
+        base: Arc<[u64]>,
+        recoveries_max: u64,
+        defect: Option<Defect>,
+    ) -> Self {
         let bytes = base.len() as u64 * 8;
         let empty = Arc::new(StoreHistory::compile(&crate::trace::Trace::default(), mode));
         let image = LazyImage::new(empty, bytes, bytes.max(RESERVE_BYTES), defect);
@@ -66,7 +73,7 @@ impl Crashes {
             image.arena().set(index, word);
         }
         let (seen, images, recoveries, incomplete) = Default::default();
-        Self { mode, image, base, seen, images, recoveries, incomplete }
+        Self { mode, image, base, seen, recoveries_max, images, recoveries, incomplete }
     }
 
     /// Tries every new crash of an execution. Returns the first failed recovery.
@@ -108,6 +115,7 @@ impl Crashes {
     ) -> Option<FailedRecovery> {
         let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
+        let most = self.recoveries_max.saturating_sub(self.recoveries).clamp(1, RECOVERIES_MAX);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
         let mut wrong = None;
         loop {
@@ -131,7 +139,7 @@ impl Crashes {
             if wrong.is_some() {
                 break;
             }
-            if runs == RECOVERIES_MAX {
+            if runs == most {
                 self.incomplete = true;
                 break;
             }

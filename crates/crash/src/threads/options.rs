@@ -18,12 +18,16 @@ pub struct ScheduleOptions {
     pub seed: u64,
     /// Set to explore the crashes of each schedule, and not only the results that threads get.
     pub crashes: bool,
+    /// The number of recoveries of a scenario in one persistence model, after which each crash has
+    /// one recovery and the outcome is incomplete.
+    pub recoveries: u64,
     /// A mutation of the code under test, for instance an injected defect.
     pub mutation: Option<Mutation>,
 }
 
 impl Default for ScheduleOptions {
     fn default() -> Self {
-        Self { threads: 0, schedules: DEFAULT_SCHEDULES, seed: SEED, crashes: true, mutation: None }
+        let (schedules, recoveries) = (DEFAULT_SCHEDULES, u64::MAX);
+        Self { threads: 0, schedules, seed: SEED, crashes: true, recoveries, mutation: None }
     }
 }

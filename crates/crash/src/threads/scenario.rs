@@ -139,7 +139,7 @@ impl<K: Key> ThreadScenario<K> {
         violating: u64,
         modes: &[PersistenceModel],
     ) -> Result<Vec<(Option<PersistenceModel>, Tally)>, Finding> {
-        let mut run = Run::new(self, modes, options.mutation)?;
+        let mut run = Run::new(self, modes, options)?;
         // The first schedule runs one thread after the other, and measures the number of accesses.
         let serial = run.execute(Scheduler::serial(self.threads.len()), false)?;
         let accesses = serial.stats.accesses;
@@ -218,7 +218,7 @@ impl<'a, K: Key> Run<'a, K> {
     fn new(
         scenario: &'a ThreadScenario<K>,
         modes: &[PersistenceModel],
-        mutation: Option<Mutation>,
+        ScheduleOptions { mutation, recoveries, .. }: ScheduleOptions,
     ) -> Result<Self, Finding> {
         let reserve = if scenario.room == Room::Grows { RESERVE_BYTES } else { POOL_BYTES };
         let medium = ScheduledMedium::new(POOL_BYTES, reserve);
@@ -251,8 +251,8 @@ impl<'a, K: Key> Run<'a, K> {
         drop(pinned);
         run.base = run.medium.words().into();
         run.medium.rewind();
-        let crashes = modes.iter().map(|&mode| Crashes::new(mode, Arc::clone(&run.base), defect));
-        run.crashes = crashes.collect();
+        let crashes = |&mode| Crashes::new(mode, Arc::clone(&run.base), recoveries, defect);
+        run.crashes = modes.iter().map(crashes).collect();
         Ok(run)
     }
 

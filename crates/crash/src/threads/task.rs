@@ -30,9 +30,10 @@ impl<K: Key> ScheduleTask<K> {
     }
 
     fn execute(&self, limits: &Limits, mutation: Option<Mutation>) -> Vec<Outcome> {
-        let &Limits { schedules, violating, .. } = limits;
+        let &Limits { schedules, violating, schedule_recoveries: recoveries, .. } = limits;
+        let seed = self.seed;
         let options =
-            ScheduleOptions { schedules, seed: self.seed, mutation, ..ScheduleOptions::default() };
+            ScheduleOptions { schedules, seed, recoveries, mutation, ..ScheduleOptions::default() };
         let tallies = self.scenario.run(options, violating, self.modes).into_iter();
         tallies.map(|(mode, tally)| self.outcome(mode, tally)).collect()
     }

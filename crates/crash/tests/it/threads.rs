@@ -61,6 +61,17 @@ fn the_right_chain_passes_with_2_to_4_threads() {
 }
 
 #[test]
+fn beyond_a_number_of_recoveries_each_crash_has_one() {
+    let explore = |recoveries| {
+        let options = ScheduleOptions { recoveries, ..few(4) };
+        explore_chain::<{ chain::NONE }>("u64/split-leaf", options).remove(0)
+    };
+    let (whole, bounded) = (explore(u64::MAX), explore(100));
+    assert!(!whole.incomplete && bounded.incomplete && bounded.violations.is_empty());
+    assert!((100..whole.recoveries()).contains(&bounded.recoveries()), "{bounded:?}");
+}
+
+#[test]
 fn a_latch_released_before_the_flush_shows_readers_what_a_crash_loses() {
     let violations = caught::<{ chain::EARLY_RELEASE }>("u64/one-key", few(2));
     let violation = find(&violations, "acknowledged, or read, is lost");

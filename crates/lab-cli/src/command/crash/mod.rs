@@ -205,6 +205,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         schedules: args.schedules.unwrap_or(ScheduleOptions::default().schedules),
         seed: args.seed.unwrap_or(ScheduleOptions::default().seed),
         crashes: !args.no_crashes,
+        recoveries: args.recoveries.unwrap_or(ScheduleOptions::default().recoveries),
         ..ScheduleOptions::default()
     };
     // Before the exploration, so that a folder which cannot be written costs no run.
