@@ -46,9 +46,9 @@ pub struct Served {
 pub struct ServedWorkload {
     /// The throughput of all operations, with the latencies of the inserts, if there are any.
     pub inserts: Option<Speed>,
-    /// The same with the latencies of the searches.
+    /// The throughput, with the latencies of the searches, if there are any.
     pub searches: Option<Speed>,
-    /// The same with the latencies of the updates.
+    /// The throughput, with the latencies of the updates, if there are any.
     pub updates: Option<Speed>,
     /// The mean time of an operation within the store, in nanoseconds.
     pub store_ns: f64,

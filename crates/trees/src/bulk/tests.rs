@@ -1,5 +1,5 @@
-//! What a bulk load costs and leaves. The conformance suite compares loaded trees with a model,
-//! and the explorer crashes them.
+//! The cost of a bulk load, and its errors. The conformance suite compares loaded trees with a
+//! model, and the explorer crashes them.
 
 use crate::designs::{BTreeLinear, BTreeLog, FpTreeR, LbTree, PersistentUnsorted, WbTree, WoTree};
 use crate::index::{Design, Order, PmIndex, TreeError};
