@@ -85,6 +85,11 @@ fn greater_words_are_those_that_a_comparison_of_each_finds() {
             if let Some(found) = greater(&words, than) {
                 assert_eq!(found, expected, "{values:x?} > {than:x}");
             }
+            // A processor with AVX-512 takes another way.
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if std::is_x86_feature_detected!("avx2") {
+                assert_eq!(arch::greater_avx2(&words, than), expected, "{values:x?} > {than:x}");
+            }
         }
     }
 }

@@ -140,15 +140,50 @@ fn ranks_avx2(numbers: &[u64; RANKED_MAX], count: usize) -> [u64; RANKED_MAX] {
 }
 
 /// Returns a bit for each of `words` that is greater than `than` as an unsigned number, or `None`
-/// without AVX2.
+/// without AVX2 and AVX-512.
 ///
 /// This is in assembly because other threads write the words, and Rust has no atomic vector load.
 #[cfg(not(miri))]
 #[inline(always)]
 pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
-    if !std::is_x86_feature_detected!("avx2") {
-        return None;
+    if std::is_x86_feature_detected!("avx512bw") {
+        return Some(greater_avx512(words, than));
     }
+    std::is_x86_feature_detected!("avx2").then(|| greater_avx2(words, than))
+}
+
+/// As [`greater`], in fewer instructions, so that more of the next operation fits into the reorder
+/// window. The processor must have AVX-512 BW.
+#[cfg(not(miri))]
+#[inline(always)]
+fn greater_avx512(words: &[AtomicU64; 32], than: u64) -> u32 {
+    let mask: u32;
+    // SAFETY: As in `greater_avx2`. The registers from zmm16 on need no `vzeroupper`.
+    unsafe {
+        asm!(
+            "vpbroadcastq zmm16, {than}",
+            "vpcmpltuq k1, zmm16, [{at}]",
+            "vpcmpltuq k2, zmm16, [{at} + 64]",
+            "vpcmpltuq k3, zmm16, [{at} + 128]",
+            "vpcmpltuq k4, zmm16, [{at} + 192]",
+            "kunpckbw k1, k2, k1",
+            "kunpckbw k3, k4, k3",
+            "kunpckwd k1, k3, k1",
+            "kmovd {mask:e}, k1",
+            at = in(reg) words.as_ptr(),
+            than = in(reg) than,
+            mask = lateout(reg) mask,
+            out("zmm16") _, out("k1") _, out("k2") _, out("k3") _, out("k4") _,
+            options(nostack, readonly)
+        );
+    }
+    mask
+}
+
+/// As [`greater`]. The processor must have AVX2.
+#[cfg(not(miri))]
+#[inline]
+pub(super) fn greater_avx2(words: &[AtomicU64; 32], than: u64) -> u32 {
     let mask: u64;
     // AVX2 compares signed numbers. Flipping the sign bit on both sides gives the unsigned order.
     // SAFETY: AVX2 exists. All 256 B that are read belong to `words`. Each word is aligned to 8 B,
@@ -208,7 +243,7 @@ pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
             options(nostack, readonly)
         );
     }
-    Some(mask as u32)
+    mask as u32
 }
 
 #[cfg(miri)]

@@ -2,6 +2,7 @@
 
 use crate::spec::NodeSearch;
 use bristlecone_pmem::Medium;
+use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::sys;
 use core::hint::select_unpredictable;
@@ -132,8 +133,9 @@ impl<'a, M: Medium> InnerNode<'a, M> {
     /// Prefetches all lines of the node.
     #[inline(always)]
     pub(super) fn prefetch(self) {
-        for line in bristlecone_pmem::line::lines(self.words.as_ptr() as usize, 8 * NODE_WORDS) {
-            sys::prefetch(line);
+        // Blocks of an arena begin at a line.
+        for line in self.words.chunks_exact(LINE_WORDS) {
+            sys::prefetch(line.as_ptr() as usize);
         }
     }
 
