@@ -16,6 +16,7 @@ use crate::medium::{
 };
 use crate::numa::Placement;
 use crate::word::PmWord;
+use core::fmt;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
@@ -40,7 +41,6 @@ const LATE_INTERVALS: u32 = 4;
 /// once, and a power cut as [`Durability`] says.
 ///
 /// The whole file is in private memory while it is open.
-#[derive(Debug)]
 pub struct Journaled {
     shared: Arc<SharedJournal>,
     thread: Option<JoinHandle<()>>,
@@ -50,6 +50,17 @@ pub struct Journaled {
     locked: LockedFile,
     /// The largest sizes of the file, by its address space and by its memory, in bytes.
     pub(super) limits: [u64; 2],
+}
+
+// Not derived: the rings are thousands of words.
+impl fmt::Debug for Journaled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journaled")
+            .field("locked", &self.locked)
+            .field("len", &self.len)
+            .field("durability", &self.shared.durability)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
