@@ -9,8 +9,8 @@
 #
 # Where qemu or a kernel cannot be had it says so and ends with 0. DAX_WORK names a folder to keep,
 # DAX_STEPS the steps to run (dax process commit interval), POWER_CUTS the number of power cuts of
-# each of the last three (10), SEED their moments. With CUT_LIES=lies the disk ignores flushes, and
-# the script must fail.
+# each of the last three (10), SEED their moments. With CUT_LIES=lies the disk ignores the flushes of
+# a load, and the script must fail.
 set -euo pipefail
 program=${1:-target/release/bristlecone}
 xtask=target/release/xtask
@@ -164,13 +164,13 @@ promised() { # durability, log
 # refuse with exit code 3 a store without a journal that was not closed.
 cut() { # durability
     local disk=$work/cut.img cuts=${POWER_CUTS:-10} number least=0 closed=1 load moment count log found
-    local refused=0 right=0 wrong=0 absent=0 lost=0 acknowledged=0 late=0
+    local refused=0 right=0 wrong=0 absent=0 lost=0 acknowledged=0 late=0 renewed=-1
     declare -A requests=([process]=120 [commit]=1500 [interval]=120)
     RANDOM=$((SEED % 32768))
     for number in $(seq 0 "$cuts"); do
         if [ $((number % 20)) = 0 ]; then # A new disk, and a new store.
             rm -f "$disk"; truncate -s 128M "$disk"; mkfs.ext4 -q -F "$disk"
-            least=0 acknowledged=0 closed=1
+            least=new acknowledged=0 closed=1
         fi
         log=$work/$1-$number.log load=0
         case $((number % 6)) in
@@ -188,8 +188,10 @@ cut() { # durability
         value() { sed -n "s/.*$1=\([0-9]*\).*/\1/p" <<<"$found"; }
         if [ -z "$found" ]; then # Without a journal, a store that is open is not closed.
             ! grep -q 'no disk' "$log" || fail "guest $number cannot mount its disk"
-            late=$((late + 1)) closed=0
+            late=$((late + 1)) closed=0 least=${least/new/0}
             continue
+        elif [ "$least" = new ]; then
+            renewed=$((renewed + 1))
         elif [ "$least" = 0 ] && grep -Eq 'FOUND nothing|no store yet' <<<"$found"; then
             absent=$((absent + 1))
         elif [ "$(value dump)$(value right)$closed$1" = 300process ]; then
@@ -210,7 +212,8 @@ cut() { # durability
         least=${found:-$least} acknowledged=${acknowledged:-$least}
     done
     local summary="$refused refused, $right right ($lost without a pair that had returned)"
-    summary="$cuts power cuts, $1: $summary, $absent without a file, $late in an open, $wrong wrong"
+    summary="$cuts power cuts, $1: $summary, $absent without a file, $late in an open,"
+    summary="$summary $renewed before a new disk, $wrong wrong"
     [ "$wrong" = 0 ] || fail "$summary; seed $SEED"
     echo "dax-guest: $summary; seed $SEED"
 }

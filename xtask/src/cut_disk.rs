@@ -23,7 +23,7 @@ pub(crate) const USAGE: &str = "usage: cargo xtask cut-disk IMAGE SOCKET SEED CO
 
 Runs PROGRAM, whose console is its standard output, and serves IMAGE over NBD at SOCKET. Cuts the
 power COUNT writes and flushes after the console has shown a line with TEXT. With `lies` in front of
-IMAGE, flushes do nothing.";
+IMAGE, flushes do nothing from that line on.";
 
 /// The time after which the cut comes in any case.
 const LATEST: Duration = Duration::from_secs(120);
@@ -63,6 +63,8 @@ impl<'a> Args<'a> {
 #[derive(Debug)]
 pub(crate) struct Power {
     sectors: Sectors,
+    /// `true` if flushes do nothing once the console has shown the text.
+    lies: bool,
     /// `true` once the console has shown the text.
     is_armed: bool,
     /// The number of requests up to the cut.
@@ -81,6 +83,16 @@ impl Power {
             }
         }
         self.cut.is_some().then_some(&mut self.sectors)
+    }
+
+    /// Counts a flush and does it. Returns `None` if the power is cut before it.
+    fn flush(&mut self) -> Option<()> {
+        let is_lie = self.lies && self.is_armed;
+        let sectors = self.request()?;
+        if !is_lie {
+            sectors.flush();
+        }
+        Some(())
     }
 
     fn is_cut(&self) -> bool {
@@ -120,9 +132,14 @@ pub(crate) fn run(words: &[&str]) -> Option<bool> {
 
 fn cut(args: &Args<'_>) -> io::Result<()> {
     let (sender, receiver) = channel();
-    let sectors = Sectors::new(fs::read(&args.image)?, args.lies);
-    let power =
-        Power { sectors, is_armed: args.text.is_empty(), left: args.count, cut: Some(sender) };
+    let sectors = Sectors::new(fs::read(&args.image)?);
+    let power = Power {
+        sectors,
+        lies: args.lies,
+        is_armed: args.text.is_empty(),
+        left: args.count,
+        cut: Some(sender),
+    };
     let power = Arc::new(Mutex::new(power));
     let _ = fs::remove_file(&args.socket);
     let listener = UnixListener::bind(&args.socket)?;
@@ -175,4 +192,28 @@ fn copy_console(mut console: impl BufRead, text: &str, power: &Mutex<Power>) -> 
         line.clear();
     }
     io::stdout().flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cut_comes_after_the_text_and_the_requests_and_a_lie_not_before_it() {
+        for lies in [false, true] {
+            let (cut, receiver) = channel();
+            let sectors = Sectors::new(vec![0; 512]);
+            let mut power = Power { sectors, lies, is_armed: false, left: 2, cut: Some(cut) };
+            power.request().unwrap().write(0, &[1; 512]).unwrap();
+            power.flush().unwrap();
+            power.arm();
+            power.request().unwrap().write(0, &[2; 512]).unwrap();
+            power.flush().unwrap();
+            assert!(receiver.try_recv().is_err() && !power.is_cut());
+            assert!(power.request().is_none() && receiver.try_recv().is_ok());
+            let states = (0..50).map(|seed| power.sectors.after_cut(seed)[0]);
+            let states: std::collections::BTreeSet<_> = states.collect();
+            assert_eq!(states, if lies { [1, 2].into() } else { [2].into() });
+        }
+    }
 }

@@ -92,10 +92,7 @@ fn transmit(
             _ if power.is_cut() => return Ok(()),
             READ => power.sectors.read(at, bytes).map(<[u8]>::to_vec),
             WRITE => power.request().and_then(|sectors| sectors.write(at, &data)).map(|()| vec![]),
-            FLUSH => power.request().map(|sectors| {
-                sectors.flush();
-                vec![]
-            }),
+            FLUSH => power.flush().map(|()| vec![]),
             _ => None,
         };
         if power.is_cut() {

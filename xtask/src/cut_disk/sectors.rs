@@ -13,14 +13,13 @@ pub(crate) struct Sectors {
     now: Vec<u8>,
     /// The older states of each sector that was written since the last flush, from that flush on.
     older: HashMap<usize, Vec<Sector>>,
-    lies: bool,
 }
 
 impl Sectors {
-    /// Returns a disk that holds `bytes`, a multiple of a sector. If it `lies`, flushes do nothing.
-    pub(crate) fn new(mut bytes: Vec<u8>, lies: bool) -> Self {
+    /// Returns a disk that holds the whole sectors of `bytes`.
+    pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
         bytes.truncate(bytes.len() / SECTOR_BYTES * SECTOR_BYTES);
-        Self { now: bytes, older: HashMap::new(), lies }
+        Self { now: bytes, older: HashMap::new() }
     }
 
     /// Returns the length in bytes.
@@ -51,9 +50,7 @@ impl Sectors {
 
     /// Makes every write durable.
     pub(crate) fn flush(&mut self) {
-        if !self.lies {
-            self.older.clear();
-        }
+        self.older.clear();
     }
 
     /// Returns an image that a power cut leaves now: a state of each sector since the last flush.
@@ -102,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_each_state_of_each_sector_since_the_last_flush() {
-        let mut disk = Sectors::new(vec![0; 4 * SECTOR_BYTES], false);
+        let mut disk = Sectors::new(vec![0; 4 * SECTOR_BYTES]);
         disk.write(0, &[1; 2 * SECTOR_BYTES]).unwrap();
         disk.flush();
         assert_eq!(images(&mut disk), [(1, 1)].into());
@@ -116,16 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_lies_loses_what_was_flushed() {
-        let mut disk = Sectors::new(vec![0; 4 * SECTOR_BYTES], true);
-        disk.write(0, &[1; SECTOR_BYTES]).unwrap();
-        disk.flush();
-        assert_eq!(images(&mut disk), [(0, 0), (1, 0)].into());
-    }
-
-    #[test]
     fn only_whole_sectors_of_the_disk_are_written() {
-        let mut disk = Sectors::new(vec![0; 2 * SECTOR_BYTES + 7], false);
+        let mut disk = Sectors::new(vec![0; 2 * SECTOR_BYTES + 7]);
         assert_eq!(disk.len(), 2 * SECTOR_BYTES);
         for (at, bytes) in [(1, SECTOR_BYTES), (0, 1), (2 * SECTOR_BYTES, SECTOR_BYTES)] {
             assert_eq!(disk.write(at, &vec![1; bytes]), None);
