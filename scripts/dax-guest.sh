@@ -2,22 +2,27 @@
 # Boots a guest with an emulated NVDIMM and runs the command on a real DAX mount: MAP_SYNC under both
 # persistence domains, a kill of the whole guest in the middle of a load, and a sector that cannot be
 # read. On DAX it proves interfaces and the death of a kernel, not power loss: the emulation has no
-# cache. On a second disk, without DAX, the death of the guest is a power cut for a store in a plain
-# file: what its kernel had not written back is lost.
+# cache. A second disk, for a store in a plain file, has a write cache, which a power cut loses:
+# `cargo xtask cut-disk`.
 #
 #   scripts/dax-guest.sh [path to bristlecone; target/release/bristlecone if none is given]
 #
 # Where qemu or a kernel cannot be had it says so and ends with 0. DAX_WORK names a folder to keep,
-# POWER_CUTS the number of power cuts (10), DAX_STEPS the steps to run (dax cut), SEED their moments.
+# DAX_STEPS the steps to run (dax process commit interval), POWER_CUTS the number of power cuts of
+# each of the last three (10), SEED their moments. With CUT_LIES=lies the disk ignores the flushes of
+# a load, and the script must fail.
 set -euo pipefail
 program=${1:-target/release/bristlecone}
+xtask=target/release/xtask
 work=${DAX_WORK:-$(mktemp -d)}
 [ -n "${DAX_WORK:-}" ] || trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"
 
 skip() { echo "dax-guest: skipped: $1"; exit 0; }
 fail() { echo "dax-guest: FAILED: $1" >&2; exit 1; }
-[ -x "$program" ] || skip "no $program; cargo build --release builds it"
+for built in "$program" "$xtask"; do
+    [ -x "$built" ] || skip "no $built; cargo build --release -p bristlecone-cli -p xtask builds it"
+done
 for tool in qemu-system-x86_64 busybox cpio depmod mkfs.ext4 dpkg-deb; do
     command -v "$tool" >/dev/null || PATH=$PATH:/sbin:/usr/sbin command -v "$tool" >/dev/null ||
         skip "no $tool (packages qemu-system-x86 busybox-static cpio kmod e2fsprogs)"
@@ -65,29 +70,39 @@ for module in $(cat /modules/order); do insmod /modules/$module.ko || echo "no $
 mode=$(sed -n 's/.*mode=\([a-z]*\).*/\1/p' /proc/cmdline)
 say() { echo "GUEST $*"; }
 end() { sync; echo o > /proc/sysrq-trigger; sleep 60; }
-key() { seq -w "$@" | sed 's,.*,key &\tvalue of &,'; }
+key() { # the pairs of the numbers $1 to $2
+    awk -v n="$1" -v end="$2" 'BEGIN { for (; n <= end; n++) printf "key %06d\tvalue of %06d\n", n, n }'
+}
 word() { sed -n "s/.*$1=\([0-9]*\).*/\1/p" /proc/cmdline; }
 if [ "$mode" = cut ]; then
+    durability=$(sed -n 's/.*durability=\([a-z]*\).*/\1/p' /proc/cmdline)
+    store() { what=$1; shift; timeout 60 bristlecone "$what" c.pool "$@" --durability "$durability"; }
     # The kernel writes back early and often, so that a cut leaves pages of many ages.
     echo 5 > /proc/sys/vm/dirty_writeback_centisecs; echo 20 > /proc/sys/vm/dirty_expire_centisecs
-    mount -t ext4 /dev/vda /mnt || { say "no disk"; end; }
+    mount -t ext4 /dev/vda /mnt || { say "no disk"; sleep 1000; }
     cd /mnt
+    right=0
     if [ -f c.pool ]; then
-        timeout 60 bristlecone dump c.pool --durability process > /tmp/dump 2> /tmp/why; code=$?
+        store dump > /tmp/dump 2> /tmp/why; code=$?
         # Without leading zeros: to this awk they are the sign of an octal number.
         sed 's/^key \(.*\)\tvalue of \1$/\1/; s/^0*//' /tmp/dump > /tmp/keys
         # The load has one thread and goes upwards: its pairs are the numbers from 1 on, all of them.
         right=$(awk '$0 + 0 != NR { exit } { n = NR } END { print n + 0 }' /tmp/keys)
         wrong=$(($(wc -l < /tmp/keys) - right))
-        timeout 60 bristlecone check c.pool --durability process > /dev/null 2>&1; checked=$?
+        store check > /dev/null 2>> /tmp/why; checked=$?
         say "FOUND dump=$code check=$checked right=$right wrong=$wrong why=$(head -c 150 /tmp/why | head -1)"
     else
         say "FOUND nothing"
     fi
-    rm -rf /mnt/*; sync
+    # A store that a cut may have torn is refused, so the next begins anew. One with a journal goes on.
+    [ "$durability" != process ] || { rm -rf /mnt/*; sync; right=0; }
     case $(word load) in
-    0) say loading; key 1 100000 | bristlecone load c.pool - --ack --durability process ;;
-    *) key 1 "$(word load)" | bristlecone load c.pool - --durability process; say "closed with $?" ;;
+    0)
+        [ "$durability" != interval ] ||
+            while :; do read -r up _ < /proc/uptime; echo "TICK $up"; usleep 20000; done &
+        say loading; key $((right + 1)) 900000 | bristlecone load c.pool - --ack --durability "$durability"
+        say "load ends with $?" ;;
+    *) key $((right + 1)) $((right + $(word load))) | store load -; say "closed with $?" ;;
     esac
     sleep 1000
 fi
@@ -128,74 +143,84 @@ chmod +x "$root/init"
 printf '%s\n' "${order[@]:-}" > "$root/modules/order"
 (cd "$root" && find . | cpio -o -H newc 2>/dev/null | gzip -1) > "$work/initrd"
 
-steps=" ${DAX_STEPS:-dax cut} "
-# Power cuts of a plain file: the guest dies while it loads, or right after it has closed the store.
-# The next boot must refuse the store with exit code 3, or find every acknowledged pair and no other;
-# a closed store it must open.
-cut() {
-    local disk=$work/cut.img cuts=${POWER_CUTS:-10} number expected= acknowledged=0 load=0 log
-    local refused=0 right=0 wrong=0 absent=0 pid found
-    RANDOM=${SEED:=$(date +%s)}
-    RANDOM=$((SEED % 32768))
-    rm -f "$disk"; truncate -s 128M "$disk"; mkfs.ext4 -q -F "$disk"
-    for number in $(seq 0 "$cuts"); do
-        log=$work/cut-$number.log
-        rm -f "$work/cut.pid"
-        : > "$log" # The loop below reads it, perhaps before the guest has begun.
-        # Every third store is closed before the cut.
-        [ $((number % 3)) = 2 ] && load=$((RANDOM % 3000 + 1)) || load=0
-        timeout "${DAX_SECONDS:-240}" qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m 512M -nic none \
-            -nographic -nodefaults -serial stdio -no-reboot -pidfile "$work/cut.pid" \
-            -kernel "$kernel" -initrd "$work/initrd" \
-            -append "console=ttyS0 quiet panic=-1 no_timer_check mode=cut load=$load" \
-            -drive "file=$disk,if=virtio,format=raw,cache=writeback" </dev/null > "$log" 2>&1 &
-        local wanted=$((RANDOM % 2000)) pause=0.$((RANDOM % 10))
-        for _ in $(seq 1200); do
-            if [ "$number" = "$cuts" ]; then
-                ! grep -q 'GUEST FOUND' "$log" || break
-            elif [ "$load" = 0 ]; then
-                [ "$(grep -c '^key ' "$log" || true)" -le "$wanted" ] || break
-            else
-                ! grep -q 'GUEST closed with 0' "$log" || break
-            fi
-            pid=$(cat "$work/cut.pid" 2>/dev/null || true)
-            [ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || fail "guest $number ended: $(tail -3 "$log")"
-            sleep 0.1
-        done
-        [ "$load" != 0 ] || sleep "$pause"
-        pid=$(cat "$work/cut.pid" 2>/dev/null || true)
-        [ -n "$pid" ] || fail "guest $number is gone: $(tail -3 "$log")"
-        { kill -9 "$pid"; wait; } 2>/dev/null || true
-        found=$(tr -d '\r' < "$log" | grep -o 'FOUND .*' || true)
-        [ -n "$found" ] || fail "guest $number tells nothing: $(tail -3 "$log")"
-        if [ -n "$expected" ]; then
-            value() { sed -n "s/.*$1=\([0-9]*\).*/\1/p" <<<"$found"; }
-            # Without a pair acknowledged, the file's name need not be on the disk yet.
-            if [ "$found" = "FOUND nothing" ] && [ "$acknowledged" = 0 ]; then
-                absent=$((absent + 1))
-            elif [ "$(value dump)" = 3 ] && [ "$(value right)" = 0 ] && [ "$expected" = killed ]; then
-                refused=$((refused + 1))
-            elif [ "$(value dump)$(value check)$(value wrong)" = 000 ] &&
-                [ "$(value right)" -ge "$acknowledged" ]; then
-                right=$((right + 1))
-            else
-                wrong=$((wrong + 1))
-                echo "dax-guest: cut $number of seed $SEED, store $expected with $acknowledged: $found" >&2
-            fi
-        fi
-        if [ "$load" = 0 ]; then
-            expected=killed
-            acknowledged=$(tr -d '\r' < "$log" | grep -cE '^key [0-9]{6}$' || true)
-        else
-            expected=closed
-            acknowledged=$load
-        fi
-    done
-    local summary="$refused refused, $right right, $absent without a file, $wrong wrong"
-    [ "$wrong" = 0 ] || fail "$cuts power cuts of a plain file: $summary; seed $SEED"
-    echo "dax-guest: $cuts power cuts of a plain file: $summary"
+steps=" ${DAX_STEPS:-dax process commit interval} "
+# Prints the greatest key that a guest's console promises to survive the cut, or nothing. Under an
+# interval a put that ends syncs what was put 400 ms before. The guest tells its clock between the
+# acknowledgements: a pair is older than the second clock after it, and the last put ended later than
+# the clock before the acknowledgement in front of its own.
+promised() { # durability, log
+    tr -d '\r' < "$2" | awk -v interval="$([ "$1" != interval ] || echo 1)" '
+        BEGIN { ticks = now = before = 0 }
+        /^TICK [0-9.]+$/ { time[++ticks] = $2 }
+        /^key [0-9]+$/ && length($2) == 6 { key[ticks] = last = $2 + 0; before = now; now = ticks }
+        END {
+            if (interval) for (last = tick = 0; tick + 2 <= before; tick++)
+                if (tick in key && time[tick + 2] + 0.43 <= time[before]) last = key[tick]
+            if (last) print last
+        }'
 }
-[[ $steps != *" cut "* ]] || cut
+# Power cuts of a plain file: at a boot, at a load, or right after it has closed the store. The next
+# boot must find the numbers from 1 on without a gap, up to the last that was promised or later, or
+# refuse with exit code 3 a store without a journal that was not closed.
+cut() { # durability
+    local disk=$work/cut.img cuts=${POWER_CUTS:-10} number least=0 closed=1 load moment count log found
+    local refused=0 right=0 wrong=0 absent=0 lost=0 acknowledged=0 late=0 renewed=-1
+    declare -A requests=([process]=120 [commit]=1500 [interval]=120)
+    RANDOM=$((SEED % 32768))
+    for number in $(seq 0 "$cuts"); do
+        if [ $((number % 20)) = 0 ]; then # A new disk, and a new store.
+            rm -f "$disk"; truncate -s 128M "$disk"; mkfs.ext4 -q -F "$disk"
+            least=new acknowledged=0 closed=1
+        fi
+        log=$work/$1-$number.log load=0
+        case $((number % 6)) in
+        2) load=$((RANDOM % 3000 + 1)) moment="GUEST closed with 0" count=$((RANDOM % 3)) ;;
+        5) moment="" count=$((RANDOM % 80)) ;;
+        *) moment="GUEST loading" count=$((RANDOM % requests[$1])) ;;
+        esac
+        "$xtask" cut-disk ${CUT_LIES:-} "$disk" "$work/cut.socket" "$((SEED + number))" "$count" \
+            "$moment" qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m 512M -nic none -nographic \
+            -nodefaults -serial stdio -no-reboot -kernel "$kernel" -initrd "$work/initrd" -append \
+            "console=ttyS0 quiet panic=-1 no_timer_check mode=cut load=$load durability=$1" -drive \
+            "file=nbd+unix:///?socket=$work/cut.socket,if=virtio,format=raw,cache=writeback" \
+            </dev/null > "$log" 2>&1 || fail "guest $number: $(tail -3 "$log")"
+        found=$(tr -d '\r' < "$log" | grep -o 'FOUND .*' || true)
+        value() { sed -n "s/.*$1=\([0-9]*\).*/\1/p" <<<"$found"; }
+        if [ -z "$found" ]; then # Without a journal, a store that is open is not closed.
+            ! grep -q 'no disk' "$log" || fail "guest $number cannot mount its disk"
+            late=$((late + 1)) closed=0 least=${least/new/0}
+            continue
+        elif [ "$least" = new ]; then
+            renewed=$((renewed + 1))
+        elif [ "$least" = 0 ] && grep -Eq 'FOUND nothing|no store yet' <<<"$found"; then
+            absent=$((absent + 1))
+        elif [ "$(value dump)$(value right)$closed$1" = 300process ]; then
+            refused=$((refused + 1))
+        elif [ "$(value dump)$(value check)$(value wrong)" = 000 ] && [ "$(value right)" -ge "$least" ]; then
+            right=$((right + 1))
+            lost=$((lost + ($(value right) < acknowledged)))
+        else
+            wrong=$((wrong + 1))
+            echo "dax-guest: cut $number of seed $SEED, $1, $least promised: $found" >&2
+        fi
+        # What was found survives; without a journal the guest then begins anew.
+        least=$(value right) closed=0
+        [ -n "$least" ] && [ "$1" != process ] || least=0
+        acknowledged=$(promised commit "$log")
+        found=$(promised "$1" "$log")
+        ! grep -q 'GUEST closed with 0' "$log" || closed=1 found=$((least + load))
+        least=${found:-$least} acknowledged=${acknowledged:-$least}
+    done
+    local summary="$refused refused, $right right ($lost without a pair that had returned)"
+    summary="$cuts power cuts, $1: $summary, $absent without a file, $late in an open,"
+    summary="$summary $renewed before a new disk, $wrong wrong"
+    [ "$wrong" = 0 ] || fail "$summary; seed $SEED"
+    echo "dax-guest: $summary; seed $SEED"
+}
+: "${SEED:=$(date +%s)}"
+for step in process commit interval; do
+    [[ $steps != *" $step "* ]] || cut "$step"
+done
 [[ $steps == *" dax "* ]] || { echo "dax-guest: passed"; exit 0; }
 
 image=$work/nv.img
@@ -222,9 +247,9 @@ for pair in mem-ctrl:adr cpu:eadr; do
 done
 
 # The whole guest is killed in the middle of a load; whatever had come over the console is there.
-boot load mem-ctrl > "$work/load.log" &
+boot load mem-ctrl > "$work/load.log" 2>/dev/null &
 for _ in $(seq 600); do
-    [ "$(grep -c '^key ' "$work/load.log" 2>/dev/null || true)" -gt 500 ] && break
+    [ "$(grep -c '^key ' "$work/load.log" 2>/dev/null || true)" -gt 1000 ] && break
     sleep 0.2
 done
 children=$(pgrep -f "mem-path=$image," || true)
@@ -238,9 +263,10 @@ lost=$(comm -23 "$work/acknowledged" "$work/found" | wc -l)
 [ "$lost" = 0 ] || fail "$lost acknowledged keys are lost"
 echo "dax-guest: guest killed: $(wc -l < "$work/acknowledged") acknowledged, $lost lost"
 
-# Eight sectors around a key of the store cannot be read: the command ends with a message that names
-# file and offset, and with exit code 4.
-at=$(LC_ALL=C grep -abo 'value of it' "$image" | sed -n '300s/:.*//p')
+# Eight sectors around the last pair of the store cannot be read: the command ends with a message
+# that names file and offset, and with exit code 4. Those of the first pairs are read by a call of
+# the system, whose error names no offset.
+at=$(LC_ALL=C grep -abo 'value of it' "$image" | sed -n '$s/:.*//p')
 [ -n "$at" ] || fail "no pair of the store is in the image"
 boot poison mem-ctrl "sector=$(((at - 2097152) / 4096 * 8))" > "$work/poison.log" || true
 grep -q 'before, check ends with 0' "$work/poison.log" || fail "$(grep GUEST "$work/poison.log")"

@@ -36,9 +36,10 @@ impl<M: Medium> Store<M> {
     /// - [`Error::Damaged`]: the file is damaged.
     /// - [`Error::ForkedChild`]: a parent of this process opened the store.
     ///
-    /// After this one pairs may be lost, and without a journal the next open returns
+    /// After these two pairs may be lost, and without a journal the next open returns
     /// [`Error::MayBeTorn`]:
     /// - [`Error::System`]: the device did not take the file.
+    /// - [`Error::WritesEnded`]: the device did not take the journal.
     ///
     /// After these two the store is closed:
     /// - [`Error::Removed`]: no path leads to the file any more. The error keeps it open, so that

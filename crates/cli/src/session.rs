@@ -99,14 +99,17 @@ pub(crate) fn with<R>(
 /// fail: the next open recovers.
 ///
 /// # Errors
-/// The file was removed or moved, or the device did not take its pages: the path of the store may
-/// not lead to the writes.
+/// The file was removed or moved, or the device did not take its pages or its journal: the path of
+/// the store may not lead to the writes, or a power cut may lose them.
 pub(crate) fn close(store: Store) -> anyhow::Result<()> {
     match store.close() {
         Ok(()) => {}
-        Err(error @ (Error::Removed { .. } | Error::Moved { .. } | Error::System { .. })) => {
-            return Err(error.into());
-        }
+        Err(
+            error @ (Error::Removed { .. }
+            | Error::Moved { .. }
+            | Error::System { .. }
+            | Error::WritesEnded { .. }),
+        ) => return Err(error.into()),
         Err(error) => {
             let _ = writeln!(
                 std::io::stderr(),
@@ -154,4 +157,51 @@ pub(crate) fn survives(stats: &Stats) -> String {
 /// Returns `true` if `error` says that the store itself is damaged.
 pub(crate) fn is_damage(error: &Error) -> bool {
     error.kind() == bristlecone::ErrorKind::Damaged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bristlecone_pmem::journal::{DiskFiles, DiskTrace};
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A device that refuses each sync once this is `true`.
+    #[derive(Debug, Default)]
+    struct Device(AtomicBool);
+
+    impl DiskTrace for Device {
+        fn begin(&self, _: DiskFiles) {}
+        fn write(&self, _: Option<u64>, _: u64, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+        fn written(&self, _: Option<u64>) {}
+        fn sync(&self, _: Option<u64>) -> io::Result<()> {
+            let refuses = self.0.load(Ordering::Relaxed);
+            if refuses { Err(io::Error::other("the device refuses")) } else { Ok(()) }
+        }
+        fn synced(&self, _: Option<u64>) {}
+        fn grow(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn grown(&self, _: u64) {}
+    }
+
+    #[test]
+    fn a_close_after_a_sync_that_failed_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pool");
+        Store::options().durability(Durability::Process).create(&path).unwrap().close().unwrap();
+        let options = Store::options().durability(Durability::Interval(Duration::from_secs(3600)));
+        let options = options.journal_bytes(1 << 20).trust_file_system(true);
+        let device = Arc::new(Device::default());
+        let store = options.open_traced(&path, device.clone()).unwrap();
+        store.put("a", "1").unwrap();
+        device.0.store(true, Ordering::Relaxed);
+        store.sync().unwrap_err();
+        let error = close(store).unwrap_err();
+        let error: &Error = error.downcast_ref().unwrap();
+        assert!(matches!(error, Error::WritesEnded { .. }), "{error:?}");
+    }
 }

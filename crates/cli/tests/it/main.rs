@@ -1,6 +1,7 @@
 //! The built command, run as users and programs run it.
 
 mod bad_input;
+mod calls;
 mod corpus;
 mod demo;
 mod documents;
