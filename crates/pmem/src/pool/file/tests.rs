@@ -627,6 +627,31 @@ fn a_pool_whose_pages_the_device_refused_may_be_torn() {
     assert!(matches!(Pool::open(medium), Err(PoolError::MayBeTorn { .. })));
 }
 
+/// The system reports a lost page to one sync alone. So the next one, and a close, once called a
+/// pool whole that had lost pages.
+#[test]
+fn a_close_after_a_sync_that_failed_does_not_call_the_pool_whole() {
+    let medium = Cached::new(&vec![0; POOL_BYTES_MIN as usize], 1);
+    let pool = Pool::create(medium.clone()).unwrap();
+    pool.create_root("a", 7, pool.reserve(100).unwrap()).unwrap();
+    pool.sync().unwrap();
+    medium.refuse_syncs(true);
+    assert!(matches!(pool.sync(), Err(PoolError::Medium(_))));
+    medium.refuse_syncs(false);
+    assert!(matches!(pool.sync(), Err(PoolError::Medium(_))));
+    let root = pool.create_root("b", 7, pool.reserve(100).unwrap());
+    assert!(matches!(root, Err(PoolError::Medium(_))));
+    assert!(matches!(pool.close(), Err(PoolError::Medium(_))));
+    assert!(matches!(Pool::open(medium.clone()), Err(PoolError::MayBeTorn { .. })));
+    // Nor is it whole if the process dies before the close.
+    let (pool, _) = Pool::open_torn(medium.clone()).unwrap();
+    medium.refuse_syncs(true);
+    assert!(matches!(pool.sync(), Err(PoolError::Medium(_))));
+    medium.refuse_syncs(false);
+    drop(pool);
+    assert!(matches!(Pool::open(medium), Err(PoolError::MayBeTorn { .. })));
+}
+
 /// The domain of the file that is opened says nothing about the file that was in use when the
 /// machine stopped.
 #[test]
