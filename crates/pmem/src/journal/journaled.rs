@@ -12,7 +12,7 @@ use super::stats::JournalStats;
 use super::trace::DiskTrace;
 use crate::medium::{
     Domain, Extensible, Fenced, FileLength, GrowingFile, LockedFile, Mapped, Medium, MediumError,
-    fill_holes,
+    fill_holes, known_boot_id,
 };
 use crate::numa::Placement;
 use crate::word::PmWord;
@@ -124,7 +124,7 @@ impl Journaled {
         }
         let reserve_bytes = options.reserve_bytes.max(bytes);
         let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
-        let (nonce, boot) = (memory.draw(), ring.file().boot_id());
+        let (nonce, boot) = (memory.draw(), known_boot_id());
         let opening = Opening { nonce, boot, geometry: options.geometry() };
         let journal = Journal::open(folder, memory, ring, opening)?;
         let shared = Arc::new(SharedJournal {
@@ -180,7 +180,7 @@ impl Journaled {
         let (folder, ring) = Folder::open(locked.path(), pool, &mark)?;
         let bytes = length(locked)?;
         let memory = Mapped::anonymous_in(bytes, bytes, None)?;
-        end_journal(&folder, &memory, Some(&ring), ring.file().boot_id())?;
+        end_journal(&folder, &memory, Some(&ring), known_boot_id())?;
         folder.remove();
         Ok(())
     }

@@ -41,7 +41,7 @@ pub use file::FileOptions;
 pub use holes::end_of_hole;
 pub use lock::LockedFile;
 pub(crate) use lock::is_same;
-pub(crate) use machine::memory_bytes;
+pub(crate) use machine::{known_boot_id, memory_bytes};
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 pub use schedule::CallSite;
