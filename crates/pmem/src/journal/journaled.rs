@@ -114,10 +114,12 @@ impl Journaled {
             || locked.file().try_clone().map_err(|e| JournalError::system("open the file", e));
         let bytes = length(&locked)?;
         check_memory(&locked, options)?;
-        let mark = read_mark(locked.file())?.filter(Mark::needs_journal);
-        let (mut folder, ring) = match mark {
-            Some(mark) => Folder::open(locked.path(), pool()?, &mark)?,
-            None => Folder::create(locked.path(), pool()?, options)?,
+        let (mut folder, ring) = match read_mark(locked.file())? {
+            Some(mark) if mark.needs => Folder::open(locked.path(), pool()?, &mark)?,
+            former => {
+                let former = former.map(|mark| mark.nonce);
+                Folder::create(locked.path(), pool()?, former, options)?
+            }
         };
         if let Some(trace) = trace {
             folder.set_trace(trace)?;

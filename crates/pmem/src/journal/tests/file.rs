@@ -253,6 +253,31 @@ fn a_journal_that_is_open_elsewhere_is_not_removed() {
     assert_eq!(answer(&open(&moved, Durability::Commit).0), 7);
 }
 
+/// A pool that was killed is moved away without its folder, and another takes its place.
+#[test]
+fn a_journal_that_a_moved_pool_needs_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, moved, left, other] = ["a.pool", "b.pool", "a.pool.journal.left", "b.pool.journal"]
+        .map(|name| folder.path().join(name));
+    for (value, durability) in [(7, Durability::Process), (8, Durability::Commit)] {
+        create(&path);
+        let (pool, _) = open(&path, durability);
+        put(&pool, value);
+        drop(pool);
+        std::fs::rename(&path, &moved).unwrap();
+        create(&path);
+        open(&path, durability).0.close().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let opened = Journaled::open(&moved, &options(durability));
+        assert!(matches!(opened, Err(JournalError::Missing { .. })), "{opened:?}");
+        std::fs::rename(&left, &other).unwrap();
+        assert_eq!(answer(&open(&moved, durability).0), value);
+        std::fs::remove_dir_all(&other).unwrap();
+    }
+    // One that no record was written to is removed.
+    assert!(!left.exists());
+}
+
 /// A write that finds the pool full has filled its record and fenced nothing. The medium may be
 /// dropped then, and the next one be in the same place, and shorter.
 #[test]
