@@ -349,6 +349,16 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn sync(&self) -> Result<(), MediumError> {
         Ok(())
     }
+    /// Makes what a process that was killed has stored, and not written back, survive a power cut.
+    /// An open of a pool that was not closed calls this before it relies on what it reads: until
+    /// then such stores are in the caches alone. Default: nothing, for a domain that has no flush,
+    /// and a medium that starts from what a power cut has left.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    fn write_back_all(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
     /// Makes the first `bytes` survive a power cut, as [`sync`](Self::sync) does. In a domain that
     /// covers [`Domain::Adr`] the fences have done so. Default: all bytes.
     ///

@@ -106,8 +106,9 @@ impl<M: Medium> Pool<M> {
         Ok(pool)
     }
 
-    /// Opens the pool on `medium`: reads the newer whole superblock, replays the logs, and marks
-    /// the pool as open. The mark is durable before anything else changes.
+    /// Opens the pool on `medium`: reads the newer whole superblock, makes durable what a killed
+    /// process has left in the caches, replays the logs, and marks the pool as open. The mark is
+    /// durable before anything else changes.
     ///
     /// # Errors
     /// The medium holds no pool, or the pool is damaged, cut short, of another version, [may be
@@ -163,6 +164,9 @@ impl<M: Medium> Pool<M> {
         }
         superblock.check(bytes)?;
         pool.medium.fit_to(superblock.pool_bytes)?;
+        if superblock.free_map.is_none() {
+            pool.medium.write_back_all()?;
+        }
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
         crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
