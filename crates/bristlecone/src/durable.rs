@@ -64,13 +64,14 @@ impl Store {
     /// on persistent memory, all of them do.
     ///
     /// Under [`Durability::Process`] this writes the file to the device, but later writes may tear
-    /// it: only a [`close`](Self::close) keeps it over a power cut.
+    /// it: only a [`close`](Self::close) keeps it over a power cut. After an error pairs may be
+    /// lost: later syncs and the close fail too, and the next open returns [`Error::MayBeTorn`].
     ///
     /// # Errors
     /// [`Error::WritesEnded`], [`Error::System`]: the device refused a write, now or before.
     pub fn sync(&self) -> Result<(), Error> {
         self.check_process()?;
-        self.medium().sync().map_err(|e| Error::from_medium(self.path(), e))
+        self.pool().sync().map_err(|e| Error::from_pool(self.path(), e))
     }
 
     /// Returns when a write survives a power cut.

@@ -169,6 +169,10 @@ unsafe impl Medium for FileMedium {
         either!(self, form => form.sync())
     }
     #[cold]
+    fn write_back_all(&self) -> Result<(), MediumError> {
+        either!(self, form => form.write_back_all())
+    }
+    #[cold]
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         either!(self, form => form.sync_front(bytes))
     }

@@ -1,8 +1,9 @@
 //! The files of a journal: a folder beside the pool file, with the ring and the segments.
 //!
 //! 1. The folder is made, filled and synced, its parent too, before a mark says that the pool needs
-//!    it. Nothing is renamed.
-//! 2. No file is removed but those of a journal that no process has open.
+//!    it.
+//! 2. No file is removed but those of a journal that no process has open. One that another pool may
+//!    need is renamed, and removed when the next one is.
 //! 3. The space of a segment is allocated, so that no later write finds the device full. Where a
 //!    commit waits for syncs it is filled with zeros, so that no write changes the metadata of the
 //!    file.
@@ -16,7 +17,7 @@ use super::ring::Ring;
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
 use crate::medium::{
-    LockedFile, MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
+    MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
 };
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
@@ -27,7 +28,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The name of the ring in the folder.
 const RING: &str = "ring";
@@ -65,16 +66,16 @@ impl Folder {
     }
 
     /// Makes the folder beside the pool at `path`, which needs none: a ring and segments as the
-    /// options say. What an interrupted close or creation left is removed.
+    /// options say. `former` is the nonce of the pool's last journal.
     pub(super) fn create(
         path: &Path,
         pool: File,
+        former: Option<u64>,
         options: &JournalOptions,
     ) -> Result<(Self, Ring), JournalError> {
         let folder = Self::path_of(path);
         let failed = |e| JournalError::system("make the folder of the journal", e);
-        check_unused(&folder)?;
-        remove(&folder).map_err(failed)?;
+        clear(&folder, former)?;
         match fs::create_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             made => made.map_err(failed)?,
@@ -323,13 +324,37 @@ fn segment_name(index: u64) -> String {
     format!("{index:04}")
 }
 
-/// Checks that no process has the journal in `folder` open, for example that of a pool that was
-/// moved away meanwhile.
-fn check_unused(folder: &Path) -> Result<(), JournalError> {
-    match LockedFile::open_within(&folder.join(RING), Duration::ZERO) {
+/// Makes place for a folder: if `folder` has the journal that another pool needs, which was moved
+/// away without it, renames it to `NAME.journal.left`. Removes what is there already, and what no
+/// pool needs: a journal without a record, or that of the open with the nonce `former`, whose pool
+/// is whole.
+///
+/// # Errors
+/// A process has the journal open, or the system refuses.
+fn clear(folder: &Path, former: Option<u64>) -> Result<(), JournalError> {
+    let failed = |e| JournalError::system("make place for the journal", e);
+    match Ring::open(&folder.join(RING)) {
         Err(MediumError::Locked) => Err(MediumError::Locked.into()),
-        _ => Ok(()),
+        Ok(ring) if is_used(folder, &ring) && former != Some(ring.nonce()) => {
+            let mut left = OsString::from(folder);
+            left.push(".left");
+            remove(Path::new(&left)).map_err(failed)?;
+            fs::rename(folder, &left).map_err(failed)
+        }
+        _ => remove(folder).map_err(failed),
     }
+}
+
+/// Returns `true` if the journal in `folder` has a record of the open that has stamped its ring.
+fn is_used(folder: &Path, ring: &Ring) -> bool {
+    if ring.slots() == 0 {
+        return false; // the rest of an interrupted creation
+    }
+    let mut header = [0; frame::HEADER_BYTES];
+    let first = File::open(folder.join(segment_name(0)));
+    let has_frame = first.and_then(|file| file.read_exact_at(&mut header, 0)).is_ok()
+        && frame::is_of(&header, ring.nonce());
+    has_frame || ring.head() > 0
 }
 
 /// Removes the files of a journal in `folder`, and the folder unless it holds others (I2). A link

@@ -64,6 +64,11 @@ pub(super) fn announced(header: &[u8], expected: Expected) -> Option<u64> {
     (is_expected && (1..=RECORDS_MAX).contains(&count)).then_some(count)
 }
 
+/// Returns `true` if the header is that of a frame of the open with `nonce`.
+pub(super) fn is_of(header: &[u8], nonce: u64) -> bool {
+    [0, 1].map(|index| word(header, index)) == [MAGIC, nonce]
+}
+
 /// Returns the sum of the whole `frame` of `count` records, or `None` if it is not the one in its
 /// header.
 pub(super) fn checked(frame: &[u8], count: u64, chain: u32) -> Option<u32> {

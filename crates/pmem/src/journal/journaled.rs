@@ -12,7 +12,7 @@ use super::stats::JournalStats;
 use super::trace::DiskTrace;
 use crate::medium::{
     Domain, Extensible, Fenced, FileLength, GrowingFile, LockedFile, Mapped, Medium, MediumError,
-    fill_holes,
+    fill_holes, known_boot_id,
 };
 use crate::numa::Placement;
 use crate::word::PmWord;
@@ -125,17 +125,19 @@ impl Journaled {
             || locked.file().try_clone().map_err(|e| JournalError::system("open the file", e));
         let bytes = length(&locked)?;
         check_memory(&locked, options)?;
-        let mark = read_mark(locked.file())?.filter(Mark::needs_journal);
-        let (mut folder, ring) = match mark {
-            Some(mark) => Folder::open(locked.path(), pool()?, &mark)?,
-            None => Folder::create(locked.path(), pool()?, options)?,
+        let (mut folder, ring) = match read_mark(locked.file())? {
+            Some(mark) if mark.needs => Folder::open(locked.path(), pool()?, &mark)?,
+            former => {
+                let former = former.map(|mark| mark.nonce);
+                Folder::create(locked.path(), pool()?, former, options)?
+            }
         };
         if let Some(trace) = trace {
             folder.set_trace(trace)?;
         }
         let reserve_bytes = options.reserve_bytes.max(bytes);
         let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
-        let (nonce, boot) = (memory.draw(), ring.file().boot_id());
+        let (nonce, boot) = (memory.draw(), known_boot_id());
         let opening = Opening { nonce, boot, geometry: options.geometry() };
         let journal = Journal::open(folder, memory, ring, opening)?;
         let shared = Arc::new(SharedJournal {
@@ -191,7 +193,7 @@ impl Journaled {
         let (folder, ring) = Folder::open(locked.path(), pool, &mark)?;
         let bytes = length(locked)?;
         let memory = Mapped::anonymous_in(bytes, bytes, None)?;
-        end_journal(&folder, &memory, Some(&ring), ring.file().boot_id())?;
+        end_journal(&folder, &memory, Some(&ring), known_boot_id())?;
         folder.remove();
         Ok(())
     }

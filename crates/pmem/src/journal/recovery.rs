@@ -32,8 +32,8 @@ const READ_BYTES: u64 = 1 << 20;
 pub(super) struct Opening {
     /// The random number of this open.
     pub(super) nonce: u64,
-    /// The id of this boot.
-    pub(super) boot: [u64; 2],
+    /// The id of this boot, if the system tells it.
+    pub(super) boot: Option<[u64; 2]>,
     /// The sizes of the journal, if the pool file is whole. Else those of its mark stay.
     pub(super) geometry: Geometry,
 }
@@ -79,7 +79,7 @@ pub(super) fn make_whole<D: Disk>(
     disk: &D,
     memory: &Mapped,
     ring: Option<&Ring>,
-    boot: [u64; 2],
+    boot: Option<[u64; 2]>,
 ) -> Result<Option<Mark>, JournalError> {
     let failed = |e| JournalError::system("read the pool", e);
     let mut page = vec![0; PAGE_BYTES as usize];
@@ -149,7 +149,7 @@ impl<D: Disk> Recovery<'_, D> {
         mut self,
         mark: &Mark,
         ring: Option<&Ring>,
-        boot: [u64; 2],
+        boot: Option<[u64; 2]>,
     ) -> Result<(), JournalError> {
         let failed = |e| JournalError::system("read the journal", e);
         for file in 0..mark.geometry.segments {
@@ -261,7 +261,7 @@ pub(super) fn end_journal<D: Disk>(
     disk: &D,
     memory: &Mapped,
     ring: Option<&Ring>,
-    boot: [u64; 2],
+    boot: Option<[u64; 2]>,
 ) -> Result<(), JournalError> {
     let Some(mark) = make_whole(disk, memory, ring, boot)? else { return Ok(()) };
     let mark = Mark { sequence: mark.sequence + 1, needs: false, ..mark };

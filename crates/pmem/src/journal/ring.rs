@@ -1,11 +1,11 @@
 //! The ring: the lines of fences that no segment has yet, in a file that is mapped shared. It
-//! survives the death of the process, and means nothing after a restart of the machine.
+//! survives the death of the process, and means nothing after a restart of the machine (I3).
 //!
 //! | offset | bytes | field | meaning |
 //! | --- | --- | --- | --- |
 //! | 0 | 8 | magic | `BRSTLCNR`; 0 while the ring is stamped |
 //! | 8 | 8 | nonce | the random number of the open |
-//! | 16 | 16 | boot | the id of the boot |
+//! | 16 | 16 | boot | the id of the boot; 0: not known |
 //! | 32 | 8 | slots | their number |
 //! | 40 | 8 | former | the nonce of the open before; 0: none |
 //! | 512 | 8 | head | the position behind the last record, doubled; the lowest bit is the lock |
@@ -13,7 +13,10 @@
 //!
 //! 1. Slots at or beyond the head do not exist.
 //! 2. A slot is used again after a segment has its record.
-//! 3. The stamp is synced before a mark names its nonce. So a pool that needs its folder has a ring
+//! 3. Where the system does not tell this boot from another, the ring counts as one of this boot.
+//!    After a power cut its slots are of different times then. The sum of a slot has its position,
+//!    so what counts are records of the open in their order, but for a chance of 2^-23 at the end.
+//! 4. The stamp is synced before a mark names its nonce. So a pool that needs its folder has a ring
 //!    there with the nonce of the mark, as its own or as the former one, whatever has crashed.
 
 use crate::line::LINE_WORDS;
@@ -24,11 +27,13 @@ use std::path::Path;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCNR");
 const STAMP_WORDS: usize = 6;
-/// The words of the stamp that tell whether the records count.
-const COUNTING_WORDS: usize = 5;
-/// The places of the nonces in the stamp.
+/// The places of the fields in the stamp.
 const NONCE: usize = 1;
+const BOOT: usize = 2;
+const SLOTS: usize = 4;
 const FORMER: usize = 5;
+/// The stamp of a boot that the system has not told.
+const UNKNOWN_BOOT: [u64; 2] = [0; 2];
 const HEAD_AT: u64 = 512;
 const SLOTS_AT: u64 = 4096;
 const SLOT_WORDS: usize = LINE_WORDS + 1;
@@ -119,13 +124,19 @@ impl Ring {
     ///
     /// ```text
     /// W 0 magic, 0 head, former      crash here: no record counts; the old nonce is there
-    /// W nonce, boot, slots           crash here: the old nonce is the former one (I3)
+    /// W nonce, boot, slots           crash here: the old nonce is the former one (I4)
     /// W magic S                      -> durable
     /// ```
     ///
     /// # Errors
     /// The system could not write the stamp.
-    pub(super) fn stamp(&self, nonce: u64, boot: [u64; 2], former: u64) -> Result<(), MediumError> {
+    pub(super) fn stamp(
+        &self,
+        nonce: u64,
+        boot: Option<[u64; 2]>,
+        former: u64,
+    ) -> Result<(), MediumError> {
+        let boot = boot.unwrap_or(UNKNOWN_BOOT);
         let words = self.words(0, STAMP_WORDS);
         let store = |at: usize, value| self.file.store(&words[at], value);
         store(0, 0);
@@ -143,10 +154,14 @@ impl Ring {
         core::array::from_fn(|i| self.file.load(&words[i]))
     }
 
-    /// Returns `true` if the ring is that of the open with `nonce`, in this boot.
-    pub(super) fn is_of(&self, nonce: u64, boot: [u64; 2]) -> bool {
-        let expected = [MAGIC, nonce, boot[0], boot[1], self.slots];
-        self.slots > 0 && self.stamped()[..COUNTING_WORDS] == expected
+    /// Returns `true` if the ring is that of the open with `nonce`, and was not in another boot
+    /// than `boot`, as far as the system tells (I3).
+    pub(super) fn is_of(&self, nonce: u64, boot: Option<[u64; 2]>) -> bool {
+        let stamp = self.stamped();
+        let stamped = [stamp[BOOT], stamp[BOOT + 1]];
+        let is_of_boot = boot.is_none_or(|boot| boot == stamped) || stamped == UNKNOWN_BOOT;
+        let is_whole = self.slots > 0 && [stamp[0], stamp[SLOTS]] == [MAGIC, self.slots];
+        is_whole && stamp[NONCE] == nonce && is_of_boot
     }
 
     /// Returns the nonce of the open that has stamped the ring.
@@ -154,7 +169,7 @@ impl Ring {
         self.stamped()[NONCE]
     }
 
-    /// Returns `true` if the ring lies in the folder of the open with `nonce`, in any boot (I3).
+    /// Returns `true` if the ring lies in the folder of the open with `nonce`, in any boot (I4).
     pub(super) fn is_beside(&self, nonce: u64) -> bool {
         let stamp = self.stamped();
         [stamp[NONCE], stamp[FORMER]].contains(&nonce)
@@ -237,6 +252,9 @@ impl Ring {
     pub(super) fn checked(&self, position: u64) -> Option<(u64, [u64; LINE_WORDS])> {
         let (first, words) = self.read(position);
         let line = line_of(first);
+        if first == 0 && words == [0; LINE_WORDS] {
+            return None; // never written: line 0 has a magic number
+        }
         (first == line | sum_of(position, line, &words)).then_some((line, words))
     }
 

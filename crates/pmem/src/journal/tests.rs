@@ -89,7 +89,7 @@ fn open(
 ) -> Result<Journal<Recorder>, super::JournalError> {
     let memory = Mapped::anonymous(PAGES * PAGE_BYTES).unwrap();
     let opening =
-        Opening { nonce: nonce.wrapping_mul(0x9E37), boot: [boot; 2], geometry: GEOMETRY };
+        Opening { nonce: nonce.wrapping_mul(0x9E37), boot: Some([boot; 2]), geometry: GEOMETRY };
     Journal::open(disk.clone(), memory, ring_of(ring), opening)
 }
 

@@ -102,6 +102,9 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     fn sync(&self) -> Result<(), MediumError> {
         self.inner.sync()
     }
+    fn write_back_all(&self) -> Result<(), MediumError> {
+        self.inner.write_back_all()
+    }
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         self.inner.sync_front(bytes)
     }

@@ -9,15 +9,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// where `/proc` is not mounted, each process gets an id of its own: a pool that was not closed
 /// then counts as one of another boot.
 pub(super) fn boot_id() -> [u64; 2] {
-    static ID: LazyLock<[u64; 2]> = LazyLock::new(|| {
+    static ID: LazyLock<[u64; 2]> = LazyLock::new(|| known_or_drawn(known_boot_id()));
+    *ID
+}
+
+/// Returns the id that the kernel drew when the machine started, or `None` if the system does not
+/// tell.
+pub(crate) fn known_boot_id() -> Option<[u64; 2]> {
+    static ID: LazyLock<Option<[u64; 2]>> = LazyLock::new(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        known_or_drawn(id.ok().as_deref())
+        id.ok().as_deref().and_then(parse)
     });
     *ID
 }
 
-fn known_or_drawn(text: Option<&str>) -> [u64; 2] {
-    text.and_then(parse).unwrap_or_else(|| [draw(), draw() | 1])
+fn known_or_drawn(known: Option<[u64; 2]>) -> [u64; 2] {
+    known.unwrap_or_else(|| [draw(), draw() | 1])
 }
 
 /// Returns the two halves of a UUID in its text form, or `None` if `text` is none.
@@ -77,10 +84,9 @@ mod tests {
     /// Zeros would say that all pages of the pool were durable.
     #[test]
     fn a_boot_id_that_is_not_known_is_drawn_and_never_met_again() {
-        let drawn = [None, Some("not an id")].map(known_or_drawn);
+        let drawn = [None; 2].map(known_or_drawn);
         assert!(drawn.iter().all(|id| *id != [0; 2]) && drawn[0] != drawn[1], "{drawn:x?}");
-        let id = "00000000-0000-0001-8000-0000000000ff";
-        assert_eq!(known_or_drawn(Some(id)), known_or_drawn(Some(id)));
+        assert_eq!(known_or_drawn(Some([1, 2])), [1, 2]);
     }
 
     #[test]

@@ -252,6 +252,12 @@ unsafe impl Medium for Mapped {
         self.file.as_ref().map_or(Ok(()), |file| file.backing().sync())
     }
 
+    /// The system knows the pages that were written since its last sync, and flushes their lines.
+    #[cold]
+    fn write_back_all(&self) -> Result<(), MediumError> {
+        if self.guaranteed == Domain::Adr { self.sync() } else { Ok(()) }
+    }
+
     #[cold]
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         if self.file.is_none() || self.guaranteed.covers(Domain::Adr) {

@@ -41,7 +41,7 @@ pub use file::FileOptions;
 pub use holes::end_of_hole;
 pub use lock::LockedFile;
 pub(crate) use lock::is_same;
-pub(crate) use machine::memory_bytes;
+pub(crate) use machine::{known_boot_id, memory_bytes};
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 pub use schedule::CallSite;
@@ -347,6 +347,16 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// The system could not write the file. The medium may hold less than was stored, after a power
     /// cut.
     fn sync(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Makes what a process that was killed has stored, and not written back, survive a power cut.
+    /// An open of a pool that was not closed calls this before it relies on what it reads: until
+    /// then such stores are in the caches alone. Default: nothing, for a domain that has no flush,
+    /// and a medium that starts from what a power cut has left.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    fn write_back_all(&self) -> Result<(), MediumError> {
         Ok(())
     }
     /// Makes the first `bytes` survive a power cut, as [`sync`](Self::sync) does. In a domain that

@@ -4,9 +4,9 @@
 //! guaranteed. The model stores the words of a fill in order, which is stricter than a fill; the
 //! logs and the superblocks use no fill.
 
-use super::{Domain, Fenced, Mapped, Medium, MediumError};
+use super::{Domain, Fenced, Mapped, Medium, MediumError, words_at};
 use crate::line::{LINE_BYTES, lines};
-use crate::word::PmWord;
+use crate::word::{PmPtr, PmWord};
 use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -60,6 +60,17 @@ impl Torn {
         let base = self.base().as_ptr() as usize;
         for line in lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
             self.events.lock().push(Event::Flush(line - base));
+        }
+    }
+
+    /// Stores what a process that was killed had stored and not written back, so that the medium
+    /// has `contents`.
+    pub(crate) fn leave_in_caches(&self, contents: &[u8]) {
+        for (at, bytes) in contents.chunks(8).enumerate() {
+            let value = u64::from_le_bytes(bytes.try_into().unwrap());
+            if self.load(self.word(at * 8)) != value {
+                self.store(self.word(at * 8), value);
+            }
         }
     }
 
@@ -179,6 +190,11 @@ unsafe impl Medium for Torn {
     fn flush(&self, words: &[PmWord]) {
         self.note_flush(words);
         self.inner.flush(words);
+    }
+    fn write_back_all(&self) -> Result<(), MediumError> {
+        self.note_flush(words_at(self, PmPtr::NULL, self.len() as usize / 8).unwrap());
+        let _ = self.fence();
+        Ok(())
     }
     fn fence(&self) -> Fenced {
         self.events.lock().push(Event::Fence);

@@ -41,6 +41,8 @@ pub struct Pool<M> {
     /// The value of [`Heap::is_sparse`] at the last reservation or evacuation.
     is_sparse: AtomicBool,
     superblock: Mutex<Superblock>,
+    /// `true` if a sync of a file of the page cache has failed.
+    has_sync_failed: Mutex<bool>,
     pub(super) root_latch: Mutex<()>,
     pub(crate) log_slots: crate::log::SlotState,
 }
@@ -104,8 +106,9 @@ impl<M: Medium> Pool<M> {
         Ok(pool)
     }
 
-    /// Opens the pool on `medium`: reads the newer whole superblock, replays the logs, and marks
-    /// the pool as open. The mark is durable before anything else changes.
+    /// Opens the pool on `medium`: reads the newer whole superblock, makes durable what a killed
+    /// process has left in the caches, replays the logs, and marks the pool as open. The mark is
+    /// durable before anything else changes.
     ///
     /// # Errors
     /// The medium holds no pool, or the pool is damaged, cut short, of another version, [may be
@@ -161,6 +164,9 @@ impl<M: Medium> Pool<M> {
         }
         superblock.check(bytes)?;
         pool.medium.fit_to(superblock.pool_bytes)?;
+        if superblock.free_map.is_none() {
+            pool.medium.write_back_all()?;
+        }
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
         crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
@@ -211,6 +217,7 @@ impl<M: Medium> Pool<M> {
             readers: Readers::new(),
             is_sparse: AtomicBool::new(false),
             superblock: Mutex::new(superblock),
+            has_sync_failed: Mutex::new(false),
             root_latch: Mutex::new(()),
             log_slots: crate::log::SlotState::new(),
         }
@@ -576,12 +583,32 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// Syncs a file of the page cache. If that fails, the pool may be torn from now on.
+    /// Writes to the device what was stored so far. In a domain that covers a power cut nothing is
+    /// left to write but the file's metadata, and lines that a journal has not synced.
+    ///
+    /// # Errors
+    /// The system could not write the file, now or before. Without a journal pages may be lost, and
+    /// the next open returns [`PoolError::MayBeTorn`], whatever is synced later.
+    pub fn sync(&self) -> Result<(), PoolError> {
+        if self.medium.domain().covers(Domain::Disk) {
+            return Ok(self.medium.sync()?);
+        }
+        self.sync_pages()
+    }
+
+    /// Syncs a file of the page cache. If that fails, the pool may be torn from now on: the system
+    /// tells one caller alone, and calls the pages clean that it could not write.
     pub(super) fn sync_pages(&self) -> Result<(), PoolError> {
         if self.medium.domain().covers(Domain::Disk) {
             return Ok(());
         }
+        let mut has_failed = self.has_sync_failed.lock();
+        if *has_failed {
+            let earlier = std::io::Error::other("an earlier sync of the file has failed");
+            return Err(MediumError::system("write the file to the device", earlier).into());
+        }
         if let Err(error) = self.medium.sync() {
+            *has_failed = true;
             self.superblock.lock().write_torn(&self.medium, self.superblock_copies()?);
             return Err(error.into());
         }

@@ -186,11 +186,29 @@ fn a_pool_of_one_open_earlier_than_its_journal_is_refused() {
 fn a_kill_while_a_ring_is_stamped_leaves_one_that_lies_beside_its_pool() {
     let folder = tempfile::tempdir().unwrap();
     let ring = Ring::create(&folder.path().join("ring"), 64).unwrap();
-    ring.stamp(11, [1, 2], 0).unwrap();
-    assert!(ring.is_beside(11) && ring.is_of(11, [1, 2]) && !ring.is_of(11, [1, 3]));
-    ring.stamp(12, [1, 2], 11).unwrap();
+    let boot = Some([1, 2]);
+    ring.stamp(11, boot, 0).unwrap();
+    assert!(ring.is_beside(11) && ring.is_of(11, boot) && !ring.is_of(11, Some([1, 3])));
+    ring.stamp(12, boot, 11).unwrap();
     assert!(ring.is_beside(11) && ring.is_beside(12));
-    assert!(!ring.is_of(11, [1, 2]) && !ring.is_beside(13));
+    assert!(!ring.is_of(11, boot) && !ring.is_beside(13));
+}
+
+/// A process that cannot read the id of the boot drew one of its own. So a kill lost what only the
+/// ring had.
+#[test]
+fn a_ring_counts_where_the_system_does_not_tell_the_boot() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = Ring::create(&folder.path().join("ring"), 64).unwrap();
+    for stamped in [None, Some([1, 2])] {
+        ring.stamp(11, stamped, 0).unwrap();
+        assert!(ring.is_of(11, None) && ring.is_of(11, Some([1, 2])) && !ring.is_of(12, None));
+        assert_eq!(ring.is_of(11, Some([1, 3])), stamped.is_none());
+    }
+    // After a power cut the head may be ahead of the slots, and a lost one is zeros.
+    assert_eq!(ring.checked(0), None);
+    ring.put(0, 3, &[7; 8]);
+    assert_eq!((ring.checked(0), ring.checked(64)), (Some((3, [7; 8])), None));
 }
 
 #[test]
@@ -233,6 +251,31 @@ fn a_journal_that_is_open_elsewhere_is_not_removed() {
     let journal = folder.path().join("a.pool.journal");
     std::fs::rename(&journal, folder.path().join("b.pool.journal")).unwrap();
     assert_eq!(answer(&open(&moved, Durability::Commit).0), 7);
+}
+
+/// A pool that was killed is moved away without its folder, and another takes its place.
+#[test]
+fn a_journal_that_a_moved_pool_needs_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, moved, left, other] = ["a.pool", "b.pool", "a.pool.journal.left", "b.pool.journal"]
+        .map(|name| folder.path().join(name));
+    for (value, durability) in [(7, Durability::Process), (8, Durability::Commit)] {
+        create(&path);
+        let (pool, _) = open(&path, durability);
+        put(&pool, value);
+        drop(pool);
+        std::fs::rename(&path, &moved).unwrap();
+        create(&path);
+        open(&path, durability).0.close().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let opened = Journaled::open(&moved, &options(durability));
+        assert!(matches!(opened, Err(JournalError::Missing { .. })), "{opened:?}");
+        std::fs::rename(&left, &other).unwrap();
+        assert_eq!(answer(&open(&moved, durability).0), value);
+        std::fs::remove_dir_all(&other).unwrap();
+    }
+    // One that no record was written to is removed.
+    assert!(!left.exists());
 }
 
 /// A write that finds the pool full has filled its record and fenced nothing. The medium may be

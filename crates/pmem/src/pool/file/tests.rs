@@ -420,6 +420,30 @@ fn a_crash_while_a_pool_is_closed_or_opened_loses_nothing() {
     drop(pool);
 }
 
+/// A process that is killed leaves stores in the caches that it has not written back. The next one
+/// finds them there, and a power cut may still lose them.
+#[test]
+fn what_a_killed_process_stored_is_durable_before_the_next_relies_on_it() {
+    let (image, block) = used_image();
+    let medium = Torn::new(&image);
+    let (pool, _) = Pool::open(medium.clone()).unwrap();
+    pool.mark(block, 100).unwrap();
+    pool.finish_recovery();
+    let begin = medium.events();
+    pool.create_root("s", 7, pool.reserve(100).unwrap()).unwrap();
+    let mut found = [0; 2];
+    for killed in begin..=medium.events() {
+        let next = Torn::new(&medium.crash(killed, |least, _| least));
+        next.leave_in_caches(&medium.crash(killed, |_, most| most));
+        let has_root = |medium| Pool::open(medium).unwrap().0.root("s").unwrap().is_some();
+        let is_found = has_root(next.clone());
+        let cut = next.crash(next.events(), |least, _| least);
+        assert_eq!(has_root(Torn::new(&cut)), is_found, "killed after {killed} events");
+        found[usize::from(is_found)] += 1;
+    }
+    assert!(found.iter().all(|&count| count > 0), "{found:?}");
+}
+
 #[test]
 fn an_older_clean_copy_is_not_used_if_the_newer_copy_is_damaged() {
     let (image, block) = used_image();
@@ -624,6 +648,31 @@ fn a_pool_whose_pages_the_device_refused_may_be_torn() {
     medium.refuse_syncs(true);
     assert!(matches!(Pool::open(medium.clone()), Err(PoolError::Medium(_))));
     medium.refuse_syncs(false);
+    assert!(matches!(Pool::open(medium), Err(PoolError::MayBeTorn { .. })));
+}
+
+/// The system reports a lost page to one sync alone. So the next one, and a close, once called a
+/// pool whole that had lost pages.
+#[test]
+fn a_close_after_a_sync_that_failed_does_not_call_the_pool_whole() {
+    let medium = Cached::new(&vec![0; POOL_BYTES_MIN as usize], 1);
+    let pool = Pool::create(medium.clone()).unwrap();
+    pool.create_root("a", 7, pool.reserve(100).unwrap()).unwrap();
+    pool.sync().unwrap();
+    medium.refuse_syncs(true);
+    assert!(matches!(pool.sync(), Err(PoolError::Medium(_))));
+    medium.refuse_syncs(false);
+    assert!(matches!(pool.sync(), Err(PoolError::Medium(_))));
+    let root = pool.create_root("b", 7, pool.reserve(100).unwrap());
+    assert!(matches!(root, Err(PoolError::Medium(_))));
+    assert!(matches!(pool.close(), Err(PoolError::Medium(_))));
+    assert!(matches!(Pool::open(medium.clone()), Err(PoolError::MayBeTorn { .. })));
+    // Nor is it whole if the process dies before the close.
+    let (pool, _) = Pool::open_torn(medium.clone()).unwrap();
+    medium.refuse_syncs(true);
+    assert!(matches!(pool.sync(), Err(PoolError::Medium(_))));
+    medium.refuse_syncs(false);
+    drop(pool);
     assert!(matches!(Pool::open(medium), Err(PoolError::MayBeTorn { .. })));
 }
 

@@ -19,6 +19,8 @@
 //!    other entries are as they were, and a note fits no state after that of its write.
 //! 3. What a free slot holds is durable, so a torn entry holds nothing older: a leaf is formatted
 //!    whole, and every later store to a slot is fenced before the latch is released.
+//! 4. So an entry whose slot held both of its words is durable already, and has no note: recovery
+//!    would take damage to one of them for a torn write.
 
 use super::{
     ENTRIES, KIND, PairLeaf, STATE, State, entry, entry_checksum, set_entry, set_tags, state_of,
@@ -46,6 +48,9 @@ enum FormerWord {
 struct WriteNote(u64);
 
 impl WriteNote {
+    /// The note of a write whose entry cannot be torn: it names its slot as the replaced one.
+    const NONE: Self = Self(0);
+
     /// Returns the note of a write to `slot` of `new` in place of `former`, which is not valid. The
     /// entry in `replaced`, if any, goes. `before` is the state before the write.
     #[inline(always)]
@@ -55,6 +60,9 @@ impl WriteNote {
         replaced: Option<usize>,
         before: State,
     ) -> Self {
+        if (former.key, former.value) == (new.key, new.value) {
+            return Self::NONE; // I4
+        }
         let kept = if former.value == new.value {
             FormerWord::Key(former.key)
         } else {

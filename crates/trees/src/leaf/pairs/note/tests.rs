@@ -7,6 +7,8 @@ use bristlecone_pmem::sync::OnMedium;
 
 type Words = [u64; PairLeaf::WORDS];
 
+/// The key that the slot of the new entry held before.
+const FORMER_KEY: u64 = 4;
 /// The key, the value that the slot of the new entry held before, and the new value.
 const CASES: [(u64, u64, u64); 4] = [(5, 0, 7), (5, 7, 7), (0, 0, 0), (u64::MAX, u64::MAX, 0)];
 
@@ -21,7 +23,7 @@ fn written(updates: bool, (key, former, value): (u64, u64, u64)) -> (Words, Word
     let kept = [tagged(1, 2), tagged(key, 3)];
     let kept = if updates { &kept[..] } else { &kept[..1] };
     PairLeaf::format::<u64, _>(&pool, words, 0, 0, kept).unwrap();
-    set_entry(medium, words, kept.len(), Entry::plain(4, former));
+    set_entry(medium, words, kept.len(), Entry::plain(FORMER_KEY, former));
     let _held = OnMedium::latch(medium, &words[PairLeaf::LATCH], pool.nonce()).lock().unwrap();
     let load = || core::array::from_fn(|word| medium.load(&words[word]));
     let before = load();
@@ -69,6 +71,21 @@ fn a_torn_entry_is_taken_back_and_a_whole_one_stays() {
         let early = with(after, &[(STATE, before[STATE])]);
         assert_eq!(settle(&early).unwrap(), before[STATE]);
     });
+}
+
+/// A pair that was removed and put again gets its former slot: nothing of it can be torn.
+#[test]
+fn a_damaged_bit_of_a_pair_that_was_put_again_is_no_torn_write() {
+    for updates in [false, true] {
+        let (_, after) = written(updates, (FORMER_KEY, 7, 7));
+        assert_eq!(settle(&after).unwrap(), after[STATE]);
+        let at = ENTRIES + 2 + 2 * usize::from(updates);
+        for bit in 0..128 {
+            let (word, bit) = (at + bit / 64, 1 << (bit % 64));
+            let damaged = with(after, &[(word, after[word] ^ bit)]);
+            assert!(settle(&damaged).is_err(), "word {word}, bit {bit:#x}");
+        }
+    }
 }
 
 /// A durable entry that is damaged is damage, not a torn write.
