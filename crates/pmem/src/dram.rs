@@ -9,6 +9,7 @@
 //!    an index lives.
 
 use crate::medium::{MediumError, Range};
+use crate::sys;
 use core::alloc::Layout;
 use core::cell::RefCell;
 use core::ptr::NonNull;
@@ -74,6 +75,13 @@ impl<const WORDS: usize> Blocks<WORDS> {
         // dropped with `self`; the index was just checked. Atomics are valid for any bits.
         let block = unsafe { &*at.cast::<[AtomicU64; WORDS]>() };
         block
+    }
+
+    /// Prefetches the first line of the block at `index`, which need not exist.
+    #[inline(always)]
+    pub fn prefetch(&self, index: usize) {
+        let offset = index.wrapping_mul(Self::BLOCK_BYTES);
+        sys::prefetch(self.base.as_ptr().wrapping_add(offset) as usize);
     }
 
     /// Grows the array until it has a block at `index`. If the system has no memory left, this

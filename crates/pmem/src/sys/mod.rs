@@ -125,8 +125,8 @@ pub fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
 pub const RANKED_MAX: usize = 48;
 
 /// Returns for each of the first `count` of `numbers` how many of these are less, or `None` where
-/// the processor has no fast way. On x86-64 the fast way is AVX2, detected at run time. The ranks
-/// behind are of no use.
+/// the processor has no fast way. On x86-64 the fast way is AVX-512 or AVX2, detected at run time.
+/// The ranks behind are of no use.
 #[inline]
 pub fn ranks(numbers: &[u64; RANKED_MAX], count: usize) -> Option<[u64; RANKED_MAX]> {
     #[cfg(target_arch = "x86_64")]

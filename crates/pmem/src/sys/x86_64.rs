@@ -114,27 +114,42 @@ fn match_bytes_sse2(words: [u64; 2], byte: u8) -> u16 {
 
 #[inline]
 pub(super) fn ranks(numbers: &[u64; RANKED_MAX], count: usize) -> Option<[u64; RANKED_MAX]> {
-    if !is_x86_feature_detected!("avx2") {
-        return None;
+    if is_x86_feature_detected!("avx512f") {
+        // SAFETY: the processor has AVX-512 F.
+        return Some(unsafe { ranks_avx512(numbers, count) });
     }
     // SAFETY: the processor has AVX2.
-    Some(unsafe { ranks_avx2(numbers, count) })
+    is_x86_feature_detected!("avx2").then(|| unsafe { ranks_avx2(numbers, count) })
+}
+
+#[target_feature(enable = "avx512f")]
+fn ranks_avx512(numbers: &[u64; RANKED_MAX], count: usize) -> [u64; RANKED_MAX] {
+    ranks_by_counting(numbers, count)
+}
+
+#[target_feature(enable = "avx2")]
+fn ranks_avx2(numbers: &[u64; RANKED_MAX], count: usize) -> [u64; RANKED_MAX] {
+    ranks_by_counting(numbers, count)
 }
 
 /// Compares each number with all, which takes no branch that depends on them. The compiler makes
-/// vectors of the inner loop.
-#[target_feature(enable = "avx2")]
-fn ranks_avx2(numbers: &[u64; RANKED_MAX], count: usize) -> [u64; RANKED_MAX] {
+/// vectors of the innermost loop, and keeps its sums in registers.
+#[inline(always)]
+fn ranks_by_counting(numbers: &[u64; RANKED_MAX], count: usize) -> [u64; RANKED_MAX] {
+    const TOGETHER: usize = 16;
+    const { assert!(RANKED_MAX.is_multiple_of(TOGETHER)) };
     // AVX2 compares signed numbers: see `greater`.
-    let mut signed = [0; RANKED_MAX];
-    for (signed, number) in signed.iter_mut().zip(numbers) {
-        *signed = (number ^ 1 << 63).cast_signed();
-    }
+    let signed = numbers.map(|number| (number ^ 1 << 63).cast_signed());
     let mut ranks = [0; RANKED_MAX];
-    for less in signed.into_iter().take(count) {
-        for (rank, number) in ranks.iter_mut().zip(signed) {
-            *rank += u64::from(less < number);
+    let (groups, _) = signed.as_chunks::<TOGETHER>();
+    for (ranks, group) in ranks.as_chunks_mut::<TOGETHER>().0.iter_mut().zip(groups) {
+        let mut sums = [0; TOGETHER];
+        for &less in signed.iter().take(count) {
+            for (sum, &number) in sums.iter_mut().zip(group) {
+                *sum += u64::from(less < number);
+            }
         }
+        *ranks = sums;
     }
     ranks
 }

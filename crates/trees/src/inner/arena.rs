@@ -35,6 +35,12 @@ impl<const WORDS: usize> Arena<WORDS> {
         self.blocks.get(index)
     }
 
+    /// Prefetches the first line of the block at `index`, which need not exist.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: usize) {
+        self.blocks.prefetch(index);
+    }
+
     /// Makes the block at `index` exist, for an arena whose blocks belong to those of another
     /// arena.
     pub(crate) fn extend(&self, index: usize) {

@@ -55,6 +55,7 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
         let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
         leaf.prefetch_all(medium);
         if let Some(next) = leaf.right::<M>(&self.pool, BYTES)? {
+            self.rows.prefetch(next.at, BYTES);
             next.prefetch_all(medium);
         }
         let pairs = sorted_entries::<K, M>(&self.pool, leaf, row.notes::<M>())?;
@@ -94,21 +95,25 @@ pub(super) fn sorted_entries<K: Key, M: Medium>(
     Ok(pairs)
 }
 
-/// As [`sorted_entries`], for keys that are their prefixes.
+/// As [`sorted_entries`], for keys that are their prefixes. No branch depends on the slots that are
+/// in use.
 fn sorted_by_prefix<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
+    let medium = pool.medium();
     let (mut prefixes, mut entries) = ([0; ENTRIES_MAX], [Entry::default(); ENTRIES_MAX]);
     let mut count = 0;
-    // A leaf has at most as many. `try_for_each` compiles to two plain loops.
-    leaf.entries(pool.medium(), notes).try_for_each(|Placed { entry, .. }| {
-        prefixes[count] = K::entry_prefix(pool, entry)?;
-        entries[count] = entry;
-        count += 1;
-        Ok(())
-    })?;
+    for at in 0..leaf.cells() {
+        let cell = leaf.cell(at);
+        let valid = cell.commit_word(medium).valid() & !notes.hidden_in(at);
+        for slot in 0..SLOTS {
+            let entry = cell.entry(medium, slot);
+            (prefixes[count], entries[count]) = (K::entry_prefix(pool, entry)?, entry);
+            count += usize::from(valid >> slot & 1 == 1);
+        }
+    }
     let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
     sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
 }

@@ -49,6 +49,11 @@ impl LeafWordTable {
         LeafWords { at, words: self.words.get(at.offset() as usize / bytes) }
     }
 
+    /// Prefetches the words of the leaf at `at`, of `bytes` bytes, if there is one.
+    pub(super) fn prefetch(&self, at: PmPtr, bytes: usize) {
+        self.words.prefetch(at.offset() as usize / bytes);
+    }
+
     /// Makes the words of the new leaf at `at` exist, with the notes `notes`. No other thread
     /// reaches the leaf yet.
     pub(super) fn add<M: Medium>(&self, at: PmPtr, bytes: usize, notes: Notes) {
