@@ -106,7 +106,8 @@ impl Store {
     ///
     /// It reads no pair, and takes a time that does not depend on the size of the file; with a
     /// [placement](crate::Options::placement) it counts chunk by chunk. The numbers of the journal
-    /// are from one moment, but for those that only count.
+    /// are from one moment, but for those that only count. In a child of `fork` there is no
+    /// journal, and all amounts are zeros if a thread was changing them.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

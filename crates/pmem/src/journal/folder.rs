@@ -13,11 +13,11 @@ use super::error::JournalError;
 use super::frame::{self, Expected};
 use super::mark::Mark;
 use super::options::JournalOptions;
-use super::ring::Ring;
+use super::ring::{self, Ring};
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
 use crate::medium::{
-    MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
+    LockedFile, MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
 };
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
@@ -28,7 +28,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The name of the ring in the folder.
 const RING: &str = "ring";
@@ -333,28 +333,39 @@ fn segment_name(index: u64) -> String {
 /// A process has the journal open, or the system refuses.
 fn clear(folder: &Path, former: Option<u64>) -> Result<(), JournalError> {
     let failed = |e| JournalError::system("make place for the journal", e);
-    match Ring::open(&folder.join(RING)) {
-        Err(MediumError::Locked) => Err(MediumError::Locked.into()),
-        Ok(ring) if is_used(folder, &ring) && former != Some(ring.nonce()) => {
-            let mut left = OsString::from(folder);
-            left.push(".left");
-            remove(Path::new(&left)).map_err(failed)?;
-            fs::rename(folder, &left).map_err(failed)
-        }
-        _ => remove(folder).map_err(failed),
+    if let Err(MediumError::Locked) = LockedFile::open_within(&folder.join(RING), Duration::ZERO) {
+        return Err(MediumError::Locked.into());
     }
+    let user = user_of(folder).map_err(failed)?;
+    if user.is_none() || user == former {
+        return remove(folder).map_err(failed);
+    }
+    let mut left = OsString::from(folder);
+    left.push(".left");
+    remove(Path::new(&left)).map_err(failed)?;
+    fs::rename(folder, &left).map_err(failed)
 }
 
-/// Returns `true` if the journal in `folder` has a record of the open that has stamped its ring.
-fn is_used(folder: &Path, ring: &Ring) -> bool {
-    if ring.slots() == 0 {
-        return false; // the rest of an interrupted creation
+/// Returns the nonce of the last open that used the journal in `folder`, or `None` if it has no
+/// record.
+fn user_of(folder: &Path) -> io::Result<Option<u64>> {
+    use io::ErrorKind::{NotFound, UnexpectedEof};
+    let read = |name: &str, target: &mut [u8]| {
+        // So opened, a pipe is no file to wait for.
+        let file = OpenOptions::new().read(true).write(true).open(folder.join(name));
+        match file.and_then(|file| file.read_exact_at(target, 0)) {
+            // the rest of an interrupted creation
+            Err(error) if matches!(error.kind(), NotFound | UnexpectedEof) => Ok(false),
+            done => done.map(|()| true),
+        }
+    };
+    let (mut ring, mut frame) = ([0; ring::HEADER_BYTES], [0; frame::HEADER_BYTES]);
+    if !read(RING, &mut ring)? || !read(&segment_name(0), &mut frame)? {
+        return Ok(None);
     }
-    let mut header = [0; frame::HEADER_BYTES];
-    let first = File::open(folder.join(segment_name(0)));
-    let has_frame = first.and_then(|file| file.read_exact_at(&mut header, 0)).is_ok()
-        && frame::is_of(&header, ring.nonce());
-    has_frame || ring.head() > 0
+    let (nonces, head) = ring::read_header(&ring);
+    let is_used = head > 0 || nonces.iter().any(|&nonce| frame::is_of(&frame, nonce));
+    Ok(is_used.then_some(nonces[0]))
 }
 
 /// Removes the files of a journal in `folder`, and the folder unless it holds others (I2). A link

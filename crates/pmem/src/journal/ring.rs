@@ -35,6 +35,8 @@ const FORMER: usize = 5;
 /// The stamp of a boot that the system has not told.
 const UNKNOWN_BOOT: [u64; 2] = [0; 2];
 const HEAD_AT: u64 = 512;
+/// The size of stamp and head, in bytes.
+pub(super) const HEADER_BYTES: usize = HEAD_AT as usize + 8;
 const SLOTS_AT: u64 = 4096;
 const SLOT_WORDS: usize = LINE_WORDS + 1;
 /// The grant of a closed ring: it is below every position.
@@ -264,6 +266,14 @@ impl Ring {
         let words = core::array::from_fn(|i| slot[i + 1].cell().load(Ordering::Relaxed));
         (slot[0].cell().load(Ordering::Relaxed), words)
     }
+}
+
+/// Returns the nonces of the stamp in the first bytes of a ring, that of its open first, and the
+/// head.
+pub(super) fn read_header(bytes: &[u8; HEADER_BYTES]) -> ([u64; 2], u64) {
+    let (words, _) = bytes.as_chunks();
+    let word = |at: usize| u64::from_le_bytes(words[at]);
+    ([NONCE, FORMER].map(word), word(HEAD_AT as usize / 8) >> 1)
 }
 
 /// Returns the number of the line in the first word of a slot.

@@ -498,14 +498,31 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().waiting_blocks()
     }
 
-    /// Returns the amounts of used and free space.
-    pub fn usage(&self) -> Usage {
-        self.heap.lock().usage()
+    /// Calls `read` with the heap and returns its result. In a child of the process that opened the
+    /// pool no thread releases a lock that was held at the fork: there it returns the default then.
+    fn read_heap<T: Default>(&self, read: impl FnOnce(&Heap) -> T) -> T {
+        if self.medium.is_inherited() {
+            return self.heap.try_lock().map_or_else(T::default, |heap| read(&heap));
+        }
+        read(&self.heap.lock())
     }
 
-    /// Returns the usage of the chunks of each block size, the smallest size first.
+    /// Holds the lock of the heap, as a thread does that reserves a block.
+    #[cfg(test)]
+    pub(crate) fn hold_heap(&self) -> impl Drop + '_ {
+        self.heap.lock()
+    }
+
+    /// Returns the amounts of used and free space; zeros in a child that was forked while a thread
+    /// changed them.
+    pub fn usage(&self) -> Usage {
+        self.read_heap(Heap::usage)
+    }
+
+    /// Returns the usage of the chunks of each block size, the smallest size first; in a child as
+    /// [`usage`](Self::usage).
     pub fn usage_of_classes(&self) -> Vec<ClassUsage> {
-        self.heap.lock().usage_of_classes()
+        self.read_heap(Heap::usage_of_classes)
     }
 
     /// Returns `true` if little of the pool is free but its chunks are sparse: before the pool

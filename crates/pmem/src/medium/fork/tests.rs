@@ -106,3 +106,21 @@ fn a_child_has_no_mapping_of_the_file() {
         assert_ne!(pool.medium().load(word), 7);
     }
 }
+
+/// A thread of the parent may hold the lock of the heap at the fork.
+#[test]
+fn a_child_that_was_forked_while_a_thread_reserved_does_not_wait_for_it() {
+    let Some(dir) = child::is_child() else {
+        return run("a_child_that_was_forked_while_a_thread_reserved_does_not_wait_for_it");
+    };
+    let pool = pool(&dir.join("p.pool"));
+    let blocks = pool.usage().blocks;
+    let held = pool.hold_heap();
+    let Some(status) = fork() else {
+        // SAFETY: the call has no preconditions; it ends a child that waits.
+        unsafe { libc::alarm(30) };
+        leave(pool.usage().blocks == 0 && pool.usage_of_classes().is_empty())
+    };
+    drop(held);
+    assert_eq!((status, pool.usage().blocks), (0, blocks));
+}

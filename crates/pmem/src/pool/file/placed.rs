@@ -33,6 +33,6 @@ impl<M: Medium> Pool<M> {
     /// Returns the usage of each node's stripes; empty without a [placement](Self::placement).
     pub fn usage_of_nodes(&self) -> Vec<NodeUsage> {
         let Some(placement) = &self.placement else { return Vec::new() };
-        self.heap.lock().usage_of(placement.nodes())
+        self.read_heap(|heap| heap.usage_of(placement.nodes()))
     }
 }
