@@ -12,7 +12,7 @@
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::alloc::Evacuation;
-use bristlecone_pmem::{Medium, PmPtr};
+use bristlecone_pmem::{Defect, Medium, PmPtr};
 use bristlecone_trees::{Record, TreeError};
 
 /// The number of blocks, and their bytes, at which one write stops moving records. It ends the
@@ -100,10 +100,14 @@ impl<M: Medium> Store<M> {
     /// ```
     fn move_record(&self, at: PmPtr) -> Result<bool, TreeError> {
         let pool = self.pool();
-        let guard = pool.pin(); // I2 of `store`
+        let mut guard = pool.pin(); // I2 of `store`
         let Ok((key, old)) = Record::at(pool, at) else { return Ok(false) };
         if self.index.get_pair(&key)? != Some(old) {
             return Ok(false);
+        }
+        if M::INJECTS_DEFECTS && pool.medium().injects(Defect::CompactRepinned) {
+            drop(guard);
+            guard = pool.pin();
         }
         let value = self.value(&key, old, &guard)?;
         let new = Record::write(pool, &key, &value)?;

@@ -64,10 +64,12 @@ pub(crate) fn cases<K: SampleKey>(
         list.extend(merge_beside_split(design, "merge-beside-split", &grown, keys)?);
         let found = until(design, &grown, up(), remove, merge)?;
         if let Some(case) = found {
-            let again = ThreadCase { before: case.before.clone(), number: case.number };
-            list.push(merges(design, "merge-leaf", again));
-            list.push(scan_merge(design, "scan-merge-leaf", case));
+            list.push(merges(design, "merge-leaf", case));
         }
+        // Both leaves that merge have entries.
+        let sparse = up().step_by(2).chain(up().skip(1).step_by(2));
+        let found = until(design, &grown, sparse, remove, merge)?;
+        list.extend(found.map(|case| scan_merge(design, "scan-merge-leaf", case)));
         let found = until(design, &grown, up().rev(), remove, merge)?;
         list.extend(found.map(|case| merges(design, "merge-leaf-back", case)));
         let collapse = |before: &TreeStats, after: &TreeStats| after.height < before.height;

@@ -1,14 +1,16 @@
 //! Scenarios of single designs. In designs that log their leaves in one line for each operation,
 //! recovery depends on the order of the lines, and on what else changed before a record was over.
-//! In designs that replace leaves, a leaf and its left neighbour may have two parents.
+//! In designs that replace leaves, a leaf and its left neighbour may have two parents. A store may
+//! be compacted.
 //!
 //! Each begins right before the structure change, and has few operations. So a few hundred
 //! schedules cover the moments at which another thread can meet it.
 
 use crate::scenario::index::session::Op;
-use crate::scenario::index::structure_cases::{FIRST_OF_SECOND, LEAF_KEYS};
-use crate::subject::design::SubjectDesign;
+use crate::scenario::index::structure_cases::{FIRST_OF_SECOND, LEAF_KEYS, sparse_chunks};
+use crate::subject::design::{ResultVisibility, SubjectDesign};
 use crate::subject::keys::SampleKey;
+use crate::subject::store::QUARTER_VALUE;
 use crate::threads::scenario::ThreadScenario;
 use crate::threads::search::{STRIDE, fresh, insert, remove, thread_scenario, until};
 use bristlecone_trees::spec::{PARENTS_MENDED, PARTIAL_LOGGING};
@@ -24,6 +26,9 @@ const LINES_BUT_ONE: u64 = 31;
 pub(super) fn cases<K: SampleKey>(
     design: SubjectDesign<K>,
 ) -> Result<Vec<ThreadScenario<K>>, TreeError> {
+    if design.visibility == ResultVisibility::Presence {
+        return Ok(vec![compacts(design)]);
+    }
     let features = design.form.spec.features;
     if features.contains(&PARENTS_MENDED) {
         return Ok(splits_under_two_parents(design)?.into_iter().collect());
@@ -32,6 +37,19 @@ pub(super) fn cases<K: SampleKey>(
         return Ok(lines_begin_again(design)?.into_iter().collect());
     }
     Ok(Vec::new())
+}
+
+/// Returns a scenario in which a store is compacted while another thread removes the record that
+/// moves, and writes one that can get its block.
+fn compacts<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
+    let key = |number| K::sample(number);
+    let threads = [
+        vec![Op::RunMaintenance],
+        vec![remove(50), Op::Upsert(key(60), QUARTER_VALUE + 9)],
+        vec![Op::Get(key(50)), Op::Get(key(40))],
+        vec![Op::Upsert(key(50), QUARTER_VALUE + 11), Op::RunMaintenance],
+    ];
+    thread_scenario(design, "compact", sparse_chunks(), 0, threads)
 }
 
 fn ascending() -> impl Iterator<Item = u64> {

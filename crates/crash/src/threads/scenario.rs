@@ -1,6 +1,8 @@
 //! A scenario of several threads on an index: executes it in one schedule after the other, and
 //! judges the results of the threads and the state after each crash.
 
+mod interrupted;
+
 use crate::config::{POOL_BYTES, PersistenceModel, RESERVE_BYTES};
 use crate::explore::trace_text::{CrashImage, trace_text};
 use crate::guard::{UnderConditions, guarded, panic_message};
@@ -25,6 +27,7 @@ use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_pmem::{Medium, PoolError};
 use bristlecone_trees::{Key, Order, TreeError};
 use core::ops::ControlFlow;
+use interrupted::Interleaving;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -143,7 +146,8 @@ impl<K: Key> ThreadScenario<K> {
         // The first schedule runs one thread after the other, and measures the number of accesses.
         let serial = run.execute(Scheduler::serial(self.threads.len()), false)?;
         let accesses = serial.stats.accesses;
-        run.judge(serial, None);
+        run.judge(serial, Interleaving::Serial);
+        run.interrupt(options.schedules, accesses)?;
         for seed in (0..options.schedules).map(|number| options.seed.wrapping_add(number)) {
             if run.tally.violating >= violating.min(VIOLATING_MAX) || run.tally.hangs {
                 run.tally.incomplete = true;
@@ -151,7 +155,7 @@ impl<K: Key> ThreadScenario<K> {
             }
             let scheduler = Scheduler::random(seed, self.threads.len(), accesses);
             let result = run.execute(scheduler, !seed.is_multiple_of(2))?;
-            run.judge(result, Some(seed));
+            run.judge(result, Interleaving::Seed(seed));
         }
         let Run { crashes, tally, .. } = run;
         if crashes.is_empty() {
@@ -480,10 +484,12 @@ impl<'a, K: Key> Run<'a, K> {
         }
     }
 
-    /// Counts an execution, and explores its crashes if its results are right.
-    fn judge(&mut self, result: ExecutionResult, seed: Option<u64>) {
+    /// Counts an execution, and explores its crashes if its results are right. Does neither for one
+    /// in which a thread is interrupted.
+    fn judge(&mut self, result: ExecutionResult, order: Interleaving) {
         let ExecutionResult { preemptions, entries, calls, outcome, .. } = result;
-        self.tally.schedules += 1;
+        let explores = !matches!(order, Interleaving::Interrupted(..));
+        self.tally.schedules += u64::from(explores);
         let bytes = self.base.len() as u64 * 8;
         let trace = Trace { bytes, entries, begin: 0, defect: self.medium.defect() };
         let mut wrong = match outcome {
@@ -495,7 +501,7 @@ impl<'a, K: Key> Run<'a, K> {
         };
         let mut crashes = core::mem::take(&mut self.crashes);
         for crashes in &mut crashes {
-            if wrong.is_some() {
+            if wrong.is_some() || !explores {
                 break;
             }
             let history = Arc::new(StoreHistory::compile(&trace, crashes.mode));
@@ -523,10 +529,7 @@ impl<'a, K: Key> Run<'a, K> {
             let image = CrashImage { crash, until, lost: &lost };
             let text = trace_text(&trace, &history, &name, image);
             let text = if crash == u32::MAX { text.trim_end_matches("  crash\n") } else { &text };
-            let head = match seed {
-                Some(seed) => format!("  schedule of seed {seed:#x}, {preemptions} preemptions\n"),
-                None => "  one thread after the other\n".into(),
-            };
+            let head = order.describe(preemptions);
             let words: u32 = lost.iter().map(|&(_, words)| words.count_ones()).sum();
             self.tally.add(finding, format!("{head}{text}"), (preemptions * 64 + words, crash));
         }

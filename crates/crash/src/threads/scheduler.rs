@@ -49,6 +49,15 @@ impl Scheduler {
         Self { state: 0, style, accesses: 0, preemptions: 0 }
     }
 
+    /// Returns a schedule in which `first` runs until its access `at`, and then all others do until
+    /// they wait or have finished.
+    pub(crate) fn interrupted(first: usize, at: u64, threads: usize) -> Self {
+        let mut ranks: Vec<i64> = (0..i64::from(threads as u32)).collect();
+        ranks[first] = i64::from(threads as u32);
+        let style = Style::Priorities { ranks, least: 0, changes: vec![at] };
+        Self { state: 0, style, accesses: 0, preemptions: 0 }
+    }
+
     /// Returns the schedule of a seed, for threads with about `accesses` accesses in all.
     pub(crate) fn random(seed: u64, threads: usize, accesses: u64) -> Self {
         let style = Style::Walk { mean: 1, waiting: None };

@@ -38,7 +38,7 @@ fn the_defects_of_the_pool_and_nine_designs_are_caught() {
         "kv-wb-tree",
     ];
     assert_caught(&designs, 58);
-    assert!(Defect::ALL.len() >= 159, "only {} defects are seeded", Defect::ALL.len());
+    assert!(Defect::ALL.len() >= 165, "only {} defects are seeded", Defect::ALL.len());
 }
 
 /// Looks for defects that only certain scenarios can show, in those alone.
@@ -47,6 +47,11 @@ fn defects_that_take_a_certain_scenario_are_caught() {
     let cases = [
         ("u64/small-scale", Defect::WalkTrusted),
         ("u64/aged-split-leaf-below-root", Defect::IndexReplayKept),
+        ("u64/wide-merge", Defect::AppliedLineUnflushed),
+        ("u64/merge-open-split", Defect::LsLeafReused),
+        ("u64/compact@2", Defect::CompactRepinned),
+        ("u64/scan-merge-leaf@2", Defect::ScanMergeMisses),
+        ("u64/scan-merge-leaf@2", Defect::ScanMergeRepeats),
         ("u64/scan-split-chain@2", Defect::ScanLinkFirst),
         ("u64/split-two-leaves-growing@2", Defect::GrowthEarly),
         ("u64/split-leaf-middle", Defect::CutWithoutRoom),

@@ -31,6 +31,13 @@ defects! {
         "the head of a log is not flushed before records follow it: old ones count again",
         "a pointer that is stored in time but not flushed",
     ),
+    /// An open numbers new leaves from the greatest number of a leaf that counts.
+    LsLeafReused = own(
+        "btree-ls",
+        "ls-leaf-reused",
+        "an open counts live leaves alone: a new leaf gets the number of one whose end is in a log",
+        "a number that is used again",
+    ),
     /// A delta is visible before it is durable.
     LsDeltaEarly = own_threads(
         "btree-ls",

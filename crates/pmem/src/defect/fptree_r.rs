@@ -73,6 +73,20 @@ defects! {
         "other threads get blocks of a growth that is not durable yet",
         "growth and a full pool",
     ),
+    /// A scan skips the leaf that has taken the entries of a merged one.
+    ScanMergeMisses = own_threads(
+        "fptree-r",
+        "scan-merge-misses",
+        "a scan whose next leaf is merged into the last one misses the moved pairs",
+        "threads that scan",
+    ),
+    /// A scan visits all of the leaf that has taken the entries of a merged one.
+    ScanMergeRepeats = own_threads(
+        "fptree-r",
+        "scan-merge-repeats",
+        "a scan whose next leaf is merged into the last one visits pairs twice",
+        "threads that scan",
+    ),
     /// A split that finds no room for the new leaf cuts the old one all the same.
     CutWithoutRoom = own(
         "fptree-r",

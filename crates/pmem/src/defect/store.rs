@@ -4,6 +4,20 @@
 defects! {
     store;
 
+    /// A compaction ends its pin, and begins another, while it moves a record.
+    CompactRepinned = own_threads(
+        "store",
+        "compact-repinned",
+        "a compaction unpins and pins between the lookup of a record and its copy",
+        "a record that is read unpinned",
+    ),
+    /// A write fences the record of a key before the entry, and not that of a value.
+    ValueRecordUnfenced = own(
+        "store",
+        "value-record-unfenced",
+        "one fence covers the record of a value and the state of the leaf whose key needs none",
+        "one fence for an entry and its state",
+    ),
     /// A write of the store returns when it is fenced.
     WriteUnsettled = own_on_disk(
         "store",

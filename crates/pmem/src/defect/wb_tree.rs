@@ -97,6 +97,13 @@ defects! {
         "an insert flushes only the first of the two lines of a slot array",
         "headers of two lines",
     ),
+    /// A logged change of a node flushes only the first line of its slot array.
+    AppliedLineUnflushed = own(
+        "wb-tree",
+        "applied-line-unflushed",
+        "a merge flushes only the first of the two lines of a slot array before its log ends",
+        "headers of two lines",
+    ),
     /// A replay does not truncate the redo log.
     ReplayKept = own(
         "wb-tree",

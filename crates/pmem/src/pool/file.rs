@@ -372,9 +372,11 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Pins the current thread in this pool: until the guard is dropped, no block is freed that the
-    /// thread may reach. Frees of other pools do not wait for it. Pins nest.
+    /// thread may reach. Frees of other pools do not wait for it. Pins nest. On a medium that
+    /// controls the schedule, other threads may run before it pins.
     #[inline(always)]
     pub fn pin(&self) -> Guard {
+        M::yield_point();
         self.readers.pin()
     }
 

@@ -201,9 +201,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn copy_covering(&self, leaf: &LeafRef<'_>) -> Result<LeafCopy<K>, Corrupt> {
         let low = K::read(&self.pool, self.low(leaf))?;
         let mut copy = self.copy_at(K::borrow(&low), Direction::Key)?;
+        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ScanMergeMisses) {
+            copy.entries.clear(); // Wrong: the scan has passed the left leaf, not what it has got.
+        }
         let mut below = 0;
         for (_, tagged) in &copy.entries {
-            if K::order_entry(&self.pool, tagged.entry, K::borrow(&low))?.is_ge() {
+            if K::order_entry(&self.pool, tagged.entry, K::borrow(&low))?.is_ge()
+                || M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ScanMergeRepeats)
+            {
                 break;
             }
             below += 1;

@@ -297,7 +297,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         }
         let last = Self::write_slots(node, image);
         node.store(COMMIT, Self::bits(image) | VALID);
-        node.flush(COMMIT..=last);
+        let is_half = M::INJECTS_DEFECTS && node.medium().injects(Defect::AppliedLineUnflushed);
+        node.flush(COMMIT..=if is_half { last.min(LINE_WORDS - 1) } else { last });
     }
 
     const WRITERS_REPAIR: bool = true;

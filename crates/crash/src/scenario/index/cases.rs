@@ -116,6 +116,24 @@ impl<K: SampleKey> CaseList<K> {
         add("remove-insert", &setup, vec![remove(STRIDE), insert(middle)]);
         add("update", &setup, vec![Op::Update(K::sample(last - STRIDE), 1)]);
         add("split", &setup, vec![insert(middle)]);
+        self.wide_merge()
+    }
+
+    /// Adds a merge whose left leaf gets slots in the second line of its header. The leaf was
+    /// filled from its end: so what the split has left of its array differs from what the merge
+    /// stores there.
+    fn wide_merge(&mut self) -> Result<(), TreeError> {
+        let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
+        let mut trial = Trial::new(self.design, &fresh())?;
+        trial.apply(&insert(KEYS_MAX * STRIDE))?;
+        let descending = (1..KEYS_MAX).rev().map(|count| count * STRIDE);
+        if trial.until(descending, insert, split)?.is_none() {
+            return Ok(());
+        }
+        let back = (1..=KEYS_MAX).rev().map(|count| count * STRIDE);
+        let case = trial.until(back, remove, merge)?;
+        self.found("wide-merge", case);
         Ok(())
     }
 

@@ -29,6 +29,17 @@ const LOADED: u64 = 60;
 /// The operations under test of one scenario. States are bits of a word.
 const TESTED_MAX: usize = 30;
 
+/// Returns the setup of a store with two chunks of four records each. One has a single record left,
+/// that of 50, which a compaction moves into the other one.
+pub(crate) fn sparse_chunks<K: SampleKey>() -> Vec<Op<K>> {
+    let numbers = (1..=8).map(|count| count * STRIDE);
+    let mut setup = fresh();
+    setup.extend(numbers.map(|number| Op::Upsert(K::sample(number), QUARTER_VALUE + number)));
+    setup.extend([20, 30, 60, 70, 80].map(remove));
+    setup.extend([Op::Reclaim, Op::Reclaim]);
+    setup
+}
+
 impl<K: SampleKey> CaseList<K> {
     pub(super) fn structures(&mut self) -> Result<(), TreeError> {
         self.full()?;
@@ -210,7 +221,8 @@ impl<K: SampleKey> CaseList<K> {
 
     /// Adds a merge and a split directly after it, without a fence of another operation between
     /// them. Free blocks are used up as far as the lowest block, which the merge frees and the
-    /// split gets.
+    /// split gets. Adds both once more, with an open of the killed pool between them: the merge
+    /// ends the newest leaf, whose number the open must not give to the next one.
     fn used_at_once(&mut self) -> Result<(), TreeError> {
         let Some((mut low, keys)) = grown(self.design, 2, 4)? else { return Ok(()) };
         low.push(Op::Reclaim);
@@ -222,10 +234,12 @@ impl<K: SampleKey> CaseList<K> {
         let front =
             Trial::new(self.design, &[setup, vec![op]].concat())?.until(1.., insert, split)?;
         let Some(IndexCase { setup, op: splits, number: at }) = front else { return Ok(()) };
-        let down = (0..last / STRIDE).map(|count| last - count * STRIDE);
+        let down = (1..=last).rev().filter(|number| number % STRIDE <= 1);
         let back = Trial::new(self.design, &setup)?.until(down, remove, merge)?;
         let Some(IndexCase { setup, op: merges, number }) = back else { return Ok(()) };
         let near = [number, number - STRIDE, at, at + 1];
+        let opened = |merges, splits| vec![merges, Op::Crash, Op::Open, splits];
+        self.add("merge-open-split", setup.clone(), opened(merges.clone(), splits.clone()), &near);
         self.add("reuse-at-once", setup, vec![merges, Op::Reclaim, splits], &near);
         Ok(())
     }
@@ -246,14 +260,9 @@ impl<K: SampleKey> CaseList<K> {
         self.compactions();
     }
 
-    /// Adds compactions of two chunks of four records each: one has a single record left, which
-    /// moves into the other one. Then a record of another size takes the empty chunk.
+    /// Adds compactions of sparse chunks. Then a record of another size takes the empty chunk.
     fn compactions(&mut self) {
-        let numbers = || (1..=8).map(|count| count * STRIDE);
-        let mut setup = fresh();
-        setup.extend(numbers().map(|number| Op::Upsert(K::sample(number), QUARTER_VALUE + number)));
-        setup.extend([20, 30, 60, 70, 80].map(remove));
-        setup.extend([Op::Reclaim, Op::Reclaim]);
+        let setup = sparse_chunks();
         let near = [10, 50, 60, 25];
         self.add("compact", setup.clone(), vec![Op::RunMaintenance], &near);
         let short = Op::Upsert(K::sample(50), 3);

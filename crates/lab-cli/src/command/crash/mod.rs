@@ -280,6 +280,11 @@ fn crashes(
         0 => explore(subjects, request, &mut see),
         _ => Summary::default(),
     };
+    let refusals = Request { campaign: Campaign::AllocFaults, ..request.clone() };
+    let refused = match schedules.threads {
+        0 => explore(subjects, &refusals, &mut see),
+        _ => Summary::default(),
+    };
     let threaded = Request { campaign: Campaign::Schedules(schedules), ..request.clone() };
     let several = explore(subjects, &threaded, &mut see);
     drop(progress);
@@ -293,7 +298,7 @@ fn crashes(
     if !output.json {
         summarise(&lines, output)?;
     }
-    Ok(Answer::from_bool(one.violated + several.violated == 0))
+    Ok(Answer::from_bool(one.violated + refused.violated + several.violated == 0))
 }
 
 /// Tries the mutants of each design and prints a row for each design, with the survivors.

@@ -17,7 +17,7 @@ use crate::key::{self, Entry, Key};
 use crate::maintenance::Maintainers;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
 use std::collections::HashSet;
@@ -153,7 +153,10 @@ impl<M: Medium, K: Key, const NODE: usize, T: LsOptions> BTreeLsIndex<M, K, NODE
         let reads: Result<Vec<_>, _> =
             in_parallel(threads, &leaves, |linked| index.read_chain(linked)).into_iter().collect();
         let reads = reads?;
-        let last = replayed.iter().map(|log| log.last_leaf).max().unwrap_or(FIRST_LEAF);
+        let mut last = replayed.iter().map(|log| log.last_leaf).max().unwrap_or(FIRST_LEAF);
+        if M::INJECTS_DEFECTS && index.pool.medium().injects(Defect::LsLeafReused) {
+            last = leaves.iter().map(|leaf| leaf.leaf).max().unwrap_or(FIRST_LEAF);
+        }
         if last > LEAF_MAX / 2 {
             return Err(damaged(block, "number of a leaf out of range", LEAF_MAX / 2, last).into());
         }
