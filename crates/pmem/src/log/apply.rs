@@ -24,12 +24,23 @@ pub(super) fn apply<M: Medium>(medium: &M, pairs: &[(u64, u64)]) -> Result<Fence
         medium.store(&words_at(medium, PmPtr::new(offset), 1)?[0], value);
     }
     let offsets: Vec<_> = pairs.iter().map(|&(offset, _)| offset).collect();
-    flush_lines(medium, &offsets)?;
+    write_back(medium, &offsets)
+}
+
+/// Makes the words at `offsets` durable.
+///
+/// # Errors
+/// As [`apply`].
+pub(super) fn write_back<M: Medium>(medium: &M, offsets: &[u64]) -> Result<Fenced, Corrupt> {
+    flush_lines(medium, offsets)?;
+    if M::INJECTS_DEFECTS && medium.injects(Defect::UndoEndsEarly) {
+        return Ok(Fenced::after_fence()); // Wrong: the log may end before the words are durable.
+    }
     Ok(medium.fence())
 }
 
 /// Flushes each line that holds a word of `offsets`, once.
-pub(super) fn flush_lines<M: Medium>(medium: &M, offsets: &[u64]) -> Result<(), Corrupt> {
+fn flush_lines<M: Medium>(medium: &M, offsets: &[u64]) -> Result<(), Corrupt> {
     for (index, &offset) in offsets.iter().enumerate() {
         let line = |offset| line_of(offset as usize);
         if !offsets[..index].iter().any(|&other| line(other) == line(offset)) {

@@ -11,7 +11,7 @@
 
 use super::apply::{apply, check_offset, clear_seals, newest_txid, truncate};
 use super::slots::{Lease, SlotState, TXID_RESTART};
-use super::undo::{self, UndoLog, lines_of};
+use super::undo::{self, Shape, UndoLog, allocated};
 use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::line::{LINE_BYTES, LINE_WORDS};
@@ -26,16 +26,16 @@ const SLOTS: usize = 4;
 #[derive(Debug)]
 pub struct UndoLogs {
     at: PmPtr,
-    slot_lines: usize,
+    shape: Shape,
     leased: AtomicU64,
 }
 
 impl UndoLogs {
-    /// Returns the size of the block, in bytes, if each transaction changes at most `records`
-    /// words.
-    pub const fn bytes(records: usize) -> u64 {
+    /// Returns the size of the block, in bytes, if each transaction changes at most `records` words
+    /// in use and `fresh` words of fresh space.
+    pub const fn bytes(records: usize, fresh: usize) -> u64 {
         assert!(records >= 1);
-        (SLOTS * lines_of(records) * LINE_BYTES) as u64
+        (SLOTS * Shape::of(records, fresh).lines() * LINE_BYTES) as u64
     }
 
     /// Opens the logs at `at` and ends every transaction in them: see
@@ -45,14 +45,16 @@ impl UndoLogs {
         state: &SlotState,
         at: PmPtr,
         records: usize,
+        fresh: usize,
     ) -> Result<Self, Corrupt> {
-        let logs = Self { at, slot_lines: lines_of(records), leased: AtomicU64::new(0) };
+        let shape = Shape::of(records, fresh);
+        let logs = Self { at, shape, leased: AtomicU64::new(0) };
         let (mut ends, mut newest) = (Vec::new(), 0);
-        let bytes = Self::bytes(records);
+        let bytes = Self::bytes(records, fresh);
         for index in 0..SLOTS {
             let slot = logs.slot(medium, index)?;
-            newest = newest.max(newest_txid(medium, slot, &undo::SEALS));
-            let Some(found) = undo::read(medium, slot)? else { continue };
+            newest = newest.max(newest_txid(medium, shape.sealed(slot), &undo::SEALS));
+            let Some(found) = undo::read(medium, slot, shape)? else { continue };
             for &(offset, _) in &found.pairs {
                 check_offset(offset, at.offset(), medium.len())?;
                 if (at.offset()..at.offset() + bytes).contains(&offset) {
@@ -71,7 +73,8 @@ impl UndoLogs {
         if newest >= TXID_RESTART {
             let slots: Result<Vec<_>, _> =
                 (0..SLOTS).map(|index| logs.slot(medium, index)).collect();
-            clear_seals(medium, slots?.into_iter().map(|slot| (slot, &undo::SEALS[..])));
+            let sealed = slots?.into_iter().map(|slot| (shape.sealed(slot), &undo::SEALS[..]));
+            clear_seals(medium, sealed);
             newest = 0;
         }
         state.resume_above(newest);
@@ -86,12 +89,23 @@ impl UndoLogs {
     ) -> UndoLog<'p, M> {
         let lease = Lease::acquire(&self.leased, 0..SLOTS);
         let slot = self.slot(medium, lease.index()).expect("the logs were found in this pool");
-        UndoLog::begin(medium, state.next_txid(), slot, lease)
+        UndoLog::begin(medium, state.next_txid(), slot, self.shape, lease)
+    }
+
+    /// Returns the blocks that the logs record: see
+    /// [`Pool::allocated_nodes`](crate::Pool::allocated_nodes).
+    pub(crate) fn allocated<M: Medium>(&self, medium: &M) -> Result<Vec<PmPtr>, Corrupt> {
+        let mut blocks = Vec::new();
+        for index in 0..SLOTS {
+            blocks.extend(allocated::read(medium, self.shape.fresh(self.slot(medium, index)?))?);
+        }
+        Ok(blocks)
     }
 
     fn slot<'p, M: Medium>(&self, medium: &'p M, index: usize) -> Result<&'p [PmWord], Corrupt> {
-        let offset = self.at.offset() + (index * self.slot_lines * LINE_BYTES) as u64;
-        words_at(medium, PmPtr::new(offset), self.slot_lines * LINE_WORDS)
+        let lines = self.shape.lines();
+        let offset = self.at.offset() + (index * lines * LINE_BYTES) as u64;
+        words_at(medium, PmPtr::new(offset), lines * LINE_WORDS)
     }
 }
 

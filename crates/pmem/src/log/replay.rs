@@ -6,11 +6,13 @@
 //!    followed by the same replay.
 
 use super::apply::{apply, check_offset, clear_seals, newest_txid, truncate};
+use super::redo;
 use super::slots::{self, SlotState, TXID_RESTART};
-use super::{redo, undo};
+use super::undo::{self, HEADER_SHAPE};
 use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::medium::Medium;
+use crate::word::PmWord;
 
 /// Ends every transaction, before anything else reads the pool: applies those that are committed
 /// and undoes the others. Durable on return.
@@ -34,11 +36,12 @@ pub(crate) fn replay<M: Medium>(
     let mut newest = 0;
     for index in slots::ALL {
         let slot = slots::words(medium, index);
-        newest = newest.max(newest_txid(medium, slot, seals_of(index)));
+        let (sealed, seals) = sealed(slot, index);
+        newest = newest.max(newest_txid(medium, sealed, seals));
         let interrupted = if slots::REDO.contains(&index) {
             redo::read(medium, slot)?.map(|pairs| (pairs, 0))
         } else {
-            undo::read(medium, slot)?.map(|found| (found.pairs, found.end))
+            undo::read(medium, slot, HEADER_SHAPE)?.map(|found| (found.pairs, found.end))
         };
         if let Some((pairs, end)) = interrupted {
             for &(offset, _) in &pairs {
@@ -55,10 +58,7 @@ pub(crate) fn replay<M: Medium>(
     }
     if newest >= TXID_RESTART {
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::NumbersRestart)) {
-            clear_seals(
-                medium,
-                slots::ALL.map(|index| (slots::words(medium, index), seals_of(index))),
-            );
+            clear_seals(medium, slots::ALL.map(|index| sealed(slots::words(medium, index), index)));
         }
         newest = 0;
     }
@@ -66,7 +66,12 @@ pub(crate) fn replay<M: Medium>(
     Ok(())
 }
 
-/// Returns the words of a line of slot `index` that hold a transaction number.
-fn seals_of(index: usize) -> &'static [usize] {
-    if slots::REDO.contains(&index) { &[slots::SEAL] } else { &undo::SEALS }
+/// Returns the lines of `slot`, that of `index`, with transaction numbers, and the words of a line
+/// that hold one.
+fn sealed(slot: &[PmWord], index: usize) -> (&[PmWord], &'static [usize]) {
+    if slots::REDO.contains(&index) {
+        (slot, &[slots::SEAL])
+    } else {
+        (HEADER_SHAPE.sealed(slot), &undo::SEALS)
+    }
 }

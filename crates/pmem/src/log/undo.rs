@@ -5,8 +5,9 @@
 //! Non-Volatile Main Memory*, VLDB 2015): `WriteUndoRedo`, `NewRedo`, `CommitNewRedo`. The paper
 //! prints no commit mark and no end of the log.
 //!
-//! The first line of a slot holds the end, each other line two records. A slot in the pool's header
-//! has eight lines. The number for a slot of [`UndoLogs`](super::UndoLogs) depends on the records.
+//! The first line of a slot holds the end, each other line two records; the last lines hold four
+//! [records of fresh words](fresh) each. A slot in the pool's header has 1, 6 and 1 lines. Those of
+//! a slot of [`UndoLogs`](super::UndoLogs) depend on the records.
 //!
 //! | line | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- | --- |
@@ -18,24 +19,28 @@
 //! The offset is a multiple of 8, so its low bits hold the kind. The check is that of the record. A
 //! number is in the upper 48 bits of its word and has its own check in the lower 16.
 //!
-//! 1. A record is durable before its word is stored. A record of fresh space, which no committed
-//!    pointer reaches, needs to be durable only at the commit, because a crash before that has
-//!    nothing to restore there.
+//! 1. A record is durable before its word is stored. Those of fresh words, which no committed
+//!    pointer reaches, are durable before the first other record.
 //! 2. A record counts only if its number is greater than that of the end. A slot has one
 //!    transaction at a time, so all records that count have the same number.
 //! 3. A seal is stored after the other words of its record, in the same line. So if the check of a
 //!    record that counts fails, that is damage, never a torn write; a wrong check of a number, too.
 //! 4. The kind of the last record is the commit. The transaction is committed if that record and
-//!    all before it are there.
+//!    all before it are there. The kind also says if there are records of fresh words.
 
-use super::apply::{apply, flush_lines, truncate};
+pub(super) mod allocated;
+mod fresh;
+mod shape;
+
+use super::apply::{apply, truncate, write_back};
 use super::slots::{self, Lease, SEAL, SLOT_LINES, SlotState};
 use crate::checksum::checksum_words;
 use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::line::LINE_WORDS;
-use crate::medium::{Medium, offset_of};
-use crate::word::PmWord;
+use crate::medium::{Fenced, Medium, offset_of};
+use crate::word::{PmPtr, PmWord};
+pub(super) use shape::Shape;
 
 const RECORD_WORDS: usize = 4;
 const LINE_RECORDS: usize = LINE_WORDS / RECORD_WORDS;
@@ -50,30 +55,26 @@ const CHECK_SHIFT: u32 = 48;
 /// The bits of an address that hold the offset of a word.
 const OFFSET_MASK: u64 = (1 << CHECK_SHIFT) - 1 - KIND_MASK;
 
-/// The largest number of words that a transaction in the pool's header changes.
-pub const RECORDS_MAX: usize = records_of(SLOT_LINES);
+/// The largest number of words in use that a transaction in the pool's header changes.
+pub const RECORDS_MAX: usize = 12;
+/// The shape of a slot in the pool's header.
+pub(super) const HEADER_SHAPE: Shape = Shape::of(RECORDS_MAX, 4);
 
-/// Returns the number of records in a slot of `lines` lines.
-const fn records_of(lines: usize) -> usize {
-    LINE_RECORDS * (lines - 1)
-}
-
-/// Returns the number of lines of a slot for `records` records.
-pub(super) const fn lines_of(records: usize) -> usize {
-    1 + records.div_ceil(LINE_RECORDS)
-}
+const _: () = assert!(HEADER_SHAPE.lines() == SLOT_LINES);
 
 /// A transaction that changes words in place. Dropping it without a commit restores them.
 #[derive(Debug)]
 #[must_use = "dropping an uncommitted transaction undoes it"]
 pub struct UndoLog<'p, M: Medium> {
     medium: &'p M,
-    slot: &'p [PmWord],
+    /// The lines of the slot with an end or seals, and those with records of fresh words.
+    sealed: &'p [PmWord],
+    fresh_lines: &'p [PmWord],
     lease: Lease<'p>,
     txid: u64,
     records: Vec<Record>,
-    /// The lines with records that are not flushed yet, in ascending order.
-    dirty: Vec<usize>,
+    /// The offsets of the fresh words, and their values.
+    fresh: Vec<(u64, u64)>,
     is_committed: bool,
 }
 
@@ -88,9 +89,7 @@ struct Record {
 impl Record {
     /// Returns the first word of the record at `index` of transaction `txid`.
     fn address(&self, txid: u64, index: usize) -> u64 {
-        debug_assert_eq!(self.offset & !OFFSET_MASK, 0, "a word lies in the first 256 TiB");
-        let address = self.offset | self.kind as u64;
-        check([address, self.old, self.new, txid, index as u64]) << CHECK_SHIFT | address
+        checked(self.offset | self.kind as u64, [self.old, self.new, txid, index as u64])
     }
 }
 
@@ -98,18 +97,18 @@ impl Record {
 /// one flipped bit turns none into another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The word is in use: its old value counts.
-    Used = 0b011,
-    /// The word belongs to fresh space: its old value does not count.
-    Fresh = 0b101,
-    /// The word is in use, and the record is the last one: it commits the transaction.
+    /// Another record follows.
+    Inner = 0b011,
+    /// The record is the last one of a transaction without fresh words, or of a fresh word.
     Last = 0b110,
+    /// The record is the last one of a transaction with fresh words.
+    LastWithFresh = 0b101,
 }
 
 impl Kind {
     /// Returns the kind in the low bits of an address.
     fn of(address: u64) -> Option<Self> {
-        [Self::Used, Self::Fresh, Self::Last]
+        [Self::Inner, Self::Last, Self::LastWithFresh]
             .into_iter()
             .find(|&kind| kind as u64 == address & KIND_MASK)
     }
@@ -119,14 +118,22 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// Leases a slot of `slots`, which are in the header of the pool on `medium`.
     pub(crate) fn lease(medium: &'p M, slots: &'p SlotState) -> Self {
         let lease = slots.lease(slots::UNDO);
-        Self::begin(medium, slots.next_txid(), slots::words(medium, lease.index()), lease)
+        let slot = slots::words(medium, lease.index());
+        Self::begin(medium, slots.next_txid(), slot, HEADER_SHAPE, lease)
     }
 
     /// Begins transaction `txid` in `slot`, which `lease` reserves.
-    pub(super) fn begin(medium: &'p M, txid: u64, slot: &'p [PmWord], lease: Lease<'p>) -> Self {
+    pub(super) fn begin(
+        medium: &'p M,
+        txid: u64,
+        slot: &'p [PmWord],
+        shape: Shape,
+        lease: Lease<'p>,
+    ) -> Self {
         debug_assert!(medium.load(&slot[SEAL]) >> 16 < txid, "numbers never repeat");
-        let (records, dirty) = (Vec::new(), Vec::new());
-        Self { medium, slot, lease, txid, records, dirty, is_committed: false }
+        let (sealed, fresh_lines) = (shape.sealed(slot), shape.fresh(slot));
+        let (records, fresh) = (Vec::new(), Vec::new());
+        Self { medium, sealed, fresh_lines, lease, txid, records, fresh, is_committed: false }
     }
 
     /// Changes `word`, which may hold committed data. The old value is durable in the log before.
@@ -139,29 +146,53 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// # Panics
     /// The log is full: a log in the pool's header holds [`RECORDS_MAX`] records.
     pub fn write_undo_redo(&mut self, word: &PmWord, value: u64) {
+        self.commit_new_redo();
         let is_early = M::INJECTS_DEFECTS && self.medium.injects(Defect::CommitBitEarly);
-        let index = self.append(if is_early { Kind::Last } else { Kind::Used }, word, value);
-        self.flush_line(index);
-        let _ = self.medium.fence();
-        self.medium.store(word, value);
+        self.append(if is_early { Kind::Last } else { Kind::Inner }, word, value);
     }
 
-    /// Changes `word` of fresh space. No committed pointer reaches it, so nothing is flushed before
-    /// the commit.
+    /// Changes `word` of fresh space. No committed pointer reaches it. All of these come before the
+    /// first word in use.
     ///
     /// ```text
-    /// W record, seal
     /// W word             crash at any point: the space is free again    budget: nothing
     /// ```
     ///
     /// # Panics
-    /// As [`write_undo_redo`](Self::write_undo_redo).
+    /// As [`write_undo_redo`](Self::write_undo_redo): a log in the pool's header holds four of
+    /// these records.
     pub fn new_redo(&mut self, word: &PmWord, value: u64) {
-        let index = self.append(Kind::Fresh, word, value);
-        if self.dirty.last() != Some(&index) {
-            self.dirty.push(index);
-        }
+        assert!(self.records.is_empty(), "fresh words come before those in use");
+        self.fresh.push((offset_of(self.medium, word).offset(), value));
         self.medium.store(word, value);
+    }
+
+    /// Records the blocks of the new nodes of one level, two at the most (`AllocNode`), in place of
+    /// records of fresh words. The caller fences. A log of a transaction without words is never
+    /// ended, so the records stay until others take their place.
+    ///
+    /// ```text
+    /// W blocks
+    /// F line        crash: recovery checks what it finds    budget: 1 line
+    /// ```
+    ///
+    /// # Panics
+    /// The transaction has fresh words.
+    pub fn alloc_node(&mut self, level: usize, blocks: &[PmPtr]) {
+        assert!(self.fresh.is_empty(), "records of blocks and of fresh words share their lines");
+        allocated::write(self.medium, self.fresh_lines, level, blocks);
+    }
+
+    /// Makes the records of fresh words durable, before the first record of a word in use.
+    ///
+    /// ```text
+    /// W records
+    /// F them |           crash: nothing reads them    budget: a line for four records, 1 fence
+    /// ```
+    fn commit_new_redo(&self) {
+        if self.records.is_empty() && !self.fresh.is_empty() {
+            fresh::write(self.medium, self.fresh_lines, self.txid, &self.fresh);
+        }
     }
 
     /// Changes `word`, which may hold committed data, as the last word, and commits the
@@ -169,59 +200,45 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// then writes the words back.
     ///
     /// ```text
-    /// F lines with fresh records
     /// W record with the commit, seal
-    /// F line |             crash before: undone, or redone if all records persisted
-    /// W word               -> durable   budget: log lines with fresh records and 1, 1 fence
+    /// F line |             crash before: undone, or redone if the record persisted
+    /// W word               -> durable   budget: 1 line, 1 fence
     /// ```
     ///
     /// # Panics
     /// As [`write_undo_redo`](Self::write_undo_redo).
     pub fn commit(mut self, word: &PmWord, value: u64) -> Redoable<'p, M> {
-        let index = self.append(Kind::Last, word, value);
-        for dirty in core::mem::take(&mut self.dirty) {
-            if dirty != index {
-                self.flush_line(dirty);
-            }
-        }
-        self.flush_line(index);
-        let _ = self.medium.fence();
-        self.medium.store(word, value);
+        self.commit_new_redo();
+        let kind = if self.fresh.is_empty() { Kind::Last } else { Kind::LastWithFresh };
+        self.append(kind, word, value);
         self.is_committed = true;
         Redoable(self)
     }
 
-    /// Appends a record of `word` and returns the index of its line.
-    fn append(&mut self, kind: Kind, word: &PmWord, new: u64) -> usize {
+    /// Appends a record of `word`. Stores the word when the record is durable.
+    fn append(&mut self, kind: Kind, word: &PmWord, new: u64) {
         let index = self.records.len();
-        let full = records_of(self.slot.len() / LINE_WORDS);
+        let full = LINE_RECORDS * (self.sealed.len() / LINE_WORDS - 1);
         assert!(index < full, "an undo log of this size holds {full} records");
         let medium = self.medium;
         let offset = offset_of(medium, word).offset();
         let record = Record { kind, offset, old: medium.load(word), new };
         self.records.push(record);
-        let words = &self.slot[LINE_WORDS + index * RECORD_WORDS..][..RECORD_WORDS];
+        let words = &self.sealed[LINE_WORDS + index * RECORD_WORDS..][..RECORD_WORDS];
         let address = record.address(self.txid, index);
         let values = [address, record.old, record.new, numbered(self.txid)];
         for (word, value) in words.iter().zip(values) {
             medium.store(word, value);
         }
-        1 + index / LINE_RECORDS
+        let _ = medium.persist(words);
+        medium.store(word, new);
     }
 
-    /// Flushes line `index` of the log.
-    fn flush_line(&mut self, index: usize) {
-        self.medium.flush(&self.slot[index * LINE_WORDS..][..LINE_WORDS]);
-        self.dirty.retain(|&dirty| dirty != index);
-    }
-
-    fn flush_words(&self) -> Result<(), Corrupt> {
-        let offsets: Vec<_> = self.records.iter().map(|record| record.offset).collect();
-        flush_lines(self.medium, &offsets)?;
-        if !(M::INJECTS_DEFECTS && self.medium.injects(Defect::UndoEndsEarly)) {
-            let _ = self.medium.fence();
-        }
-        Ok(())
+    fn write_back(&self) -> Result<Fenced, Corrupt> {
+        let fresh = self.fresh.iter().map(|&(offset, _)| offset);
+        let offsets: Vec<_> =
+            fresh.chain(self.records.iter().map(|record| record.offset)).collect();
+        write_back(self.medium, &offsets)
     }
 }
 
@@ -243,12 +260,12 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
             return;
         }
         let done = if self.is_committed {
-            self.flush_words()
+            self.write_back()
         } else {
-            apply(self.medium, &old_values(self.medium, &self.records)).map(|_| ())
+            apply(self.medium, &old_values(self.medium, &self.records))
         };
-        done.expect("logged words lie in the pool");
-        let _ = truncate(self.medium, self.slot, numbered(self.txid));
+        let _ = done.expect("logged words lie in the pool");
+        let _ = truncate(self.medium, self.sealed, numbered(self.txid));
     }
 }
 
@@ -273,8 +290,8 @@ impl<M: Medium> Redoable<'_, M> {
 
 /// Returns the old values of the words in use, the last change first.
 fn old_values<M: Medium>(medium: &M, records: &[Record]) -> Vec<(u64, u64)> {
-    let used = records.iter().rev().filter(|record| record.kind != Kind::Fresh);
-    let mut old: Vec<_> = used.map(|record| (record.offset, record.old)).collect();
+    let records = records.iter().rev();
+    let mut old: Vec<_> = records.map(|record| (record.offset, record.old)).collect();
     if M::INJECTS_DEFECTS && medium.injects(Defect::UndoForward) {
         old.reverse();
     }
@@ -300,6 +317,12 @@ fn number<M: Medium>(medium: &M, word: &PmWord) -> Result<u64, Corrupt> {
     Err(Corrupt { at, what: "number in an undo log", expected, found })
 }
 
+/// Returns `address` with the check of its record, whose other words are `others`.
+fn checked<const N: usize>(address: u64, others: [u64; N]) -> u64 {
+    debug_assert_eq!(address >> CHECK_SHIFT, 0, "a word lies in the first 256 TiB");
+    check([address].into_iter().chain(others)) << CHECK_SHIFT | address
+}
+
 /// Returns a check of 16 bits of `words`.
 fn check(words: impl IntoIterator<Item = u64>) -> u64 {
     let checksum = checksum_words(words);
@@ -318,11 +341,16 @@ pub(super) struct Interrupted {
 ///
 /// # Errors
 /// A record that counts is damaged, or a number is.
-pub(super) fn read<M: Medium>(medium: &M, slot: &[PmWord]) -> Result<Option<Interrupted>, Corrupt> {
-    let ended = number(medium, &slot[SEAL])?;
+pub(super) fn read<M: Medium>(
+    medium: &M,
+    slot: &[PmWord],
+    shape: Shape,
+) -> Result<Option<Interrupted>, Corrupt> {
+    let sealed = shape.sealed(slot);
+    let ended = number(medium, &sealed[SEAL])?;
     let (mut txid, mut records) = (0, Vec::new());
-    let mut length = 0; // The number of records, if the last one is there.
-    for (index, words) in slot[LINE_WORDS..].chunks_exact(RECORD_WORDS).enumerate() {
+    let mut end = None; // The number of records and the kind of the last, if that is there.
+    for (index, words) in sealed[LINE_WORDS..].chunks_exact(RECORD_WORDS).enumerate() {
         let seal = number(medium, &words[RECORD_SEAL])?;
         if seal <= ended {
             continue;
@@ -331,7 +359,7 @@ pub(super) fn read<M: Medium>(medium: &M, slot: &[PmWord]) -> Result<Option<Inte
             txid = seal;
         }
         let [address, old, new] = [0, 1, 2].map(|word| medium.load(&words[word]));
-        let kind = Kind::of(address).unwrap_or(Kind::Used);
+        let kind = Kind::of(address).unwrap_or(Kind::Inner);
         let record = Record { kind, offset: address & OFFSET_MASK, old, new };
         let expected = record.address(txid, index);
         if seal != txid || address != expected {
@@ -339,17 +367,22 @@ pub(super) fn read<M: Medium>(medium: &M, slot: &[PmWord]) -> Result<Option<Inte
             return Err(Corrupt { at, what: "check of an undo record", expected, found: address });
         }
         records.push(record);
-        if kind == Kind::Last && length == 0 {
-            length = index + 1;
+        if kind != Kind::Inner && end.is_none() {
+            end = Some((index + 1, kind));
         }
     }
     if records.is_empty() {
         return Ok(None);
     }
-    let pairs = if records.len() == length {
-        records.iter().map(|record| (record.offset, record.new)).collect()
-    } else {
-        old_values(medium, &records)
+    let pairs = match end {
+        Some((length, kind)) if length == records.len() => {
+            let has_fresh = kind == Kind::LastWithFresh;
+            let fresh = if has_fresh { shape.fresh(slot) } else { &[] };
+            let mut pairs = fresh::read(medium, fresh, txid)?;
+            pairs.extend(records.iter().map(|record| (record.offset, record.new)));
+            pairs
+        }
+        _ => old_values(medium, &records),
     };
     Ok(Some(Interrupted { pairs, end: numbered(txid) }))
 }

@@ -4,7 +4,7 @@
 //! them. Lines and `XPLine`s are distinct within the interval between two calls of [`Count::take`],
 //! so a caller that counts per operation takes after each.
 
-use super::{Domain, Fenced, Medium, MediumError};
+use super::{CallSite, Domain, Fenced, Medium, MediumError};
 use crate::line::{LINE_BYTES, XPLINE_BYTES, lines};
 use crate::numa::Placement;
 use crate::word::PmWord;
@@ -12,7 +12,7 @@ use core::ops::AddAssign;
 use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// The counts of one or more operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,10 @@ pub struct Count<M> {
 struct Tally {
     counts: Counts,
     flushed: HashSet<usize>,
+    /// The source file of the next access, if it is known.
+    file: Option<&'static str>,
+    /// The counts of the accesses of each source file.
+    by_file: BTreeMap<&'static str, Counts>,
 }
 
 impl<M: Medium> Count<M> {
@@ -60,11 +64,17 @@ impl<M: Medium> Count<M> {
 
     /// Returns the counts since the last call, or since the medium was made, and resets them.
     pub fn take(&self) -> Counts {
-        let Tally { mut counts, flushed } = core::mem::take(&mut *self.tally.lock());
+        let Tally { mut counts, flushed, .. } = core::mem::take(&mut *self.tally.lock());
         counts.distinct_lines = flushed.len() as u64;
         counts.units =
             flushed.iter().map(|line| line / XPLINE_BYTES).collect::<HashSet<_>>().len() as u64;
         counts
+    }
+
+    /// Returns words, lines and fences since the last call, by the source files that made them, and
+    /// resets all counts. A medium below a [`Simulated`](super::Simulated) knows the files.
+    pub fn take_by_file(&self) -> BTreeMap<&'static str, Counts> {
+        core::mem::take(&mut *self.tally.lock()).by_file
     }
 
     fn add(&self, change: impl FnOnce(&mut Tally)) {
@@ -73,9 +83,17 @@ impl<M: Medium> Count<M> {
 }
 
 impl Tally {
+    /// Adds `counts` to the total and to those of the file.
+    fn count(&mut self, counts: Counts) {
+        self.counts += counts;
+        if let Some(file) = self.file {
+            *self.by_file.entry(file).or_default() += counts;
+        }
+    }
+
     fn flushed(&mut self, words: &[PmWord]) {
         for line in lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
-            self.counts.lines += 1;
+            self.count(Counts { lines: 1, ..Counts::default() });
             debug_assert_eq!(line % LINE_BYTES, 0);
             self.flushed.insert(line);
         }
@@ -140,13 +158,16 @@ unsafe impl<M: Medium> Medium for Count<M> {
     fn placement(&self) -> Option<Placement> {
         self.inner.placement()
     }
+    fn note_site(&self, at: CallSite) {
+        self.add(|tally| tally.file = Some(at.file()));
+    }
     #[inline(always)]
     fn load(&self, word: &PmWord) -> u64 {
         self.inner.load(word)
     }
     #[inline(always)]
     fn store(&self, word: &PmWord, value: u64) {
-        self.add(|tally| tally.counts.words += 1);
+        self.add(|tally| tally.count(Counts { words: 1, ..Counts::default() }));
         self.inner.store(word, value);
     }
     #[inline(always)]
@@ -160,7 +181,7 @@ unsafe impl<M: Medium> Medium for Count<M> {
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         let words = source.len().div_ceil(8);
         self.add(|tally| {
-            tally.counts.words += words as u64;
+            tally.count(Counts { words: words as u64, ..Counts::default() });
             tally.flushed(&target[..words]);
         });
         self.inner.fill(target, source);
@@ -172,7 +193,7 @@ unsafe impl<M: Medium> Medium for Count<M> {
     }
     #[inline]
     fn fence(&self) -> Fenced {
-        self.add(|tally| tally.counts.fences += 1);
+        self.add(|tally| tally.count(Counts { fences: 1, ..Counts::default() }));
         self.inner.fence()
     }
     #[inline(always)]

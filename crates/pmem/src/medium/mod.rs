@@ -419,6 +419,11 @@ pub unsafe trait Medium: Send + Sync + 'static {
         None
     }
 
+    /// Notes the place in the source that makes the next store, flush or fence; a medium below a
+    /// [`Simulated`] is told. Default: nothing.
+    #[inline(always)]
+    fn note_site(&self, _at: CallSite) {}
+
     /// Loads a word with acquire ordering.
     fn load(&self, word: &PmWord) -> u64;
     /// Loads a latch word, for [`Latch`](crate::sync::Latch) alone: it relies on no value of an

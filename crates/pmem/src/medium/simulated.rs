@@ -224,7 +224,8 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
         Medium::copy_out(self, source, target);
     }
-    fn store(&self, word: &PmWord, value: u64, role: StoreRole, _: CallSite) {
+    fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
+        self.note_site(at);
         match role {
             StoreRole::Data | StoreRole::Commit => Medium::store(self, word, value),
             StoreRole::Transient => self.store_transient(word, value),
@@ -233,13 +234,16 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
         Medium::cas_transient(self, word, old, new)
     }
-    fn fill(&self, target: &[PmWord], source: &[u8], _: CallSite) {
+    fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
+        self.note_site(at);
         Medium::fill(self, target, source);
     }
-    fn flush(&self, words: &[PmWord], _: CallSite) {
+    fn flush(&self, words: &[PmWord], at: CallSite) {
+        self.note_site(at);
         Medium::flush(self, words);
     }
-    fn fence(&self, _: CallSite) {
+    fn fence(&self, at: CallSite) {
+        self.note_site(at);
         let _ = Medium::fence(self);
     }
     fn has_cache(&self) -> bool {

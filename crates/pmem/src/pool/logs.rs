@@ -33,8 +33,25 @@ impl<M: Medium> Pool<M> {
     ///
     /// # Errors
     /// A log is damaged, or names a word that no log may change. Nothing has changed then.
-    pub fn open_undo_logs(&self, at: PmPtr, records: usize) -> Result<UndoLogs, Corrupt> {
-        UndoLogs::open(self.medium(), &self.log_slots, at, records)
+    pub fn open_undo_logs(
+        &self,
+        at: PmPtr,
+        records: usize,
+        fresh: usize,
+    ) -> Result<UndoLogs, Corrupt> {
+        UndoLogs::open(self.medium(), &self.log_slots, at, records, fresh)
+    }
+
+    /// Returns the blocks that [`UndoLog::alloc_node`] has recorded in `logs`, whose transactions
+    /// have no fresh words.
+    ///
+    /// # Errors
+    /// A record is damaged.
+    ///
+    /// # Panics
+    /// `logs` are not in this pool.
+    pub fn allocated_nodes(&self, logs: &UndoLogs) -> Result<Vec<PmPtr>, Corrupt> {
+        logs.allocated(self.medium())
     }
 
     /// Leases one of an index's own `logs`, and waits until one is free: 4 transactions can run at

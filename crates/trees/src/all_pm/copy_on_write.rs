@@ -38,10 +38,11 @@ where
     }
 
     /// ```text
+    /// W record of the copy's block, F
     /// N copy with the entry |    crash before C: nothing points to it
     /// C log: the parent's pointer, the left leaf's link |
     /// W both, F |                crash from here on: the log is replayed
-    /// W log ended, F |           -> durable   budget: lines of the copy + 4, 4 fences
+    /// W log ended, F |           -> durable   budget: lines of the copy + 5, 4 fences
     /// ```
     fn insert<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
@@ -91,6 +92,14 @@ where
         value: u64,
     ) -> Result<bool, TreeError> {
         tree.insert_and_split_by_copy(key, value)
+    }
+
+    /// Checks the blocks that interrupted changes have recorded. What no pointer reaches is free.
+    fn mend<M: Medium, K: Key>(tree: &AllPm<M, K, S>) -> Result<(), Corrupt> {
+        for block in tree.protocol.allocated(&tree.pool)? {
+            let _ = tree.node(block)?;
+        }
+        Ok(())
     }
 
     /// Each change retires a leaf, whose block is free only after all readers have unpinned. So a
@@ -202,10 +211,12 @@ where
             if let Some(left) = left {
                 changes.push(Self::link_to(path, left, copy)?);
             }
+            let mut log = self.protocol.log(&self.pool);
+            log.alloc_node(0, &[copy]);
             self.structure().write_new(copy, 0, S::Leaf::link(path.node.view), entries)?;
-            Ok((changes, parent, left_neighbor))
+            Ok((changes, log, parent, left_neighbor))
         };
-        let (changes, parent, left_neighbor) = prepared().inspect_err(|_| {
+        let (changes, _log, parent, left_neighbor) = prepared().inspect_err(|_| {
             self.pool.release(copy, Self::NODE_BYTES);
         })?;
         self.swap(&changes);

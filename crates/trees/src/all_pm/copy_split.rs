@@ -12,14 +12,17 @@ use super::{AllPm, AllPmSpec, Undo, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Linked, Wordwise};
+use bristlecone_pmem::log::UndoLog;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Medium, PmPtr};
 
 /// The fresh nodes of an insert that take the place of those that it splits.
-struct Copies<'a> {
+struct Copies<'a, M: Medium> {
     /// The words that lead to them, with their new values.
     changes: Changes<'a>,
     reserved: Reserved,
+    /// The log with the records of their blocks.
+    log: UndoLog<'a, M>,
 }
 
 impl<M: Medium, K: Key, S> AllPm<M, K, S>
@@ -30,13 +33,14 @@ where
     /// caller must try its insert again: the leaf has got space, or the key.
     ///
     /// ```text
+    /// W records of the blocks of the new nodes, F
     /// N halves of the full nodes, with the pair; separator; copy of the node above or new root |
     ///                               crash before C: nothing points to them
     /// C log: the pointer to the copy, the link to the lower half of the leaf |
     ///                               or one word alone, if the leaf is the first
     /// W both, F |
-    /// W log ended, F |              -> durable   budget: lines of the new nodes + 4, 4 fences;
-    ///                               of the first leaf + 1, 2 fences
+    /// W log ended, F |              -> durable   budget: lines of the new nodes + levels that
+    ///                               split + 5, 4 fences; of the first leaf 3 lines less, 2 fences
     /// ```
     #[cold]
     pub(super) fn insert_and_split_by_copy(
@@ -67,8 +71,9 @@ where
         let _left = left.map(|left| left.upgrade()).transpose()?;
         let image = structure.image(leaf.node.view, 0)?;
         let Some(rank) = structure.rank_of_absent(&image, key)? else { return Ok(false) };
-        let mut copies =
-            Copies { changes: Changes::new(), reserved: structure.reserve_pair(key, value)? };
+        let reserved = structure.reserve_pair(key, value)?;
+        let log = self.protocol.log(&self.pool);
+        let mut copies = Copies { changes: Changes::new(), reserved, log };
         self.write_copies(&full, above.as_ref(), left, (image, rank), &mut copies)
             .inspect_err(|_| structure.free_reserved(&copies.reserved))?;
         self.swap(&copies.changes);
@@ -107,10 +112,10 @@ where
         above: Option<&Path<'a, M>>,
         left: Option<NodeRef<'a, M>>,
         (leaf, rank): (Image, usize),
-        copies: &mut Copies<'a>,
+        copies: &mut Copies<'a, M>,
     ) -> Result<(), Interrupted> {
         let structure = self.structure();
-        let Copies { changes, reserved } = copies;
+        let Copies { changes, reserved, log } = copies;
         let (mut image, mut rank, mut entry) = (leaf, rank, reserved.pair);
         let mut lower = None;
         for path in full.iter().rev() {
@@ -119,9 +124,10 @@ where
                 image = self.repointed(path.node, rank, entry, lower)?;
             }
             let upper = structure.divide(&mut image, rank, entry, reserved)?;
-            structure.write_new(upper.at, level, upper.link, &upper.entries)?;
             let at = structure.reserve_node()?;
             reserved.nodes.push(at);
+            log.alloc_node(level as usize, &[at, upper.at]);
+            structure.write_new(upper.at, level, upper.link, &upper.entries)?;
             structure.write_new(at, level, image.link, &entries_of(&image.slots))?;
             if let (None, Some(left)) = (lower, left) {
                 changes.push(Self::link_to(path, left, at)?);
@@ -133,6 +139,7 @@ where
         let Some(above) = above else {
             let root = structure.new_root(lower, level, entry)?;
             reserved.nodes.push(root);
+            log.alloc_node(level as usize, &[root]);
             changes.push((root_cell(top.parent.view), root_word(root, level)));
             return Ok(());
         };
@@ -140,6 +147,7 @@ where
         let _ = image.insert(rank, entry);
         let copy = structure.reserve_node()?;
         reserved.nodes.push(copy);
+        log.alloc_node(level as usize, &[copy]);
         structure.write_new(copy, level, image.link, &entries_of(&image.slots))?;
         changes.push(Self::pointer(above, copy)?);
         Ok(())

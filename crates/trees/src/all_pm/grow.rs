@@ -147,7 +147,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ///                               1; 4 fences
     /// ```
     ///
-    /// That is the order of `Redo`. `Undo` stores each word when its record is durable.
+    /// That is the order of `Redo`. `Undo` logs the words of new nodes too, and stores each other
+    /// word when its record is durable.
     fn insert_latched<'a>(
         &'a self,
         full: &[Path<'a, M>],
@@ -157,6 +158,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ) -> Result<(), Interrupted> {
         let (mut image, mut rank, mut entry) = (leaf, rank, reserved.pair);
         let mut changed: Vec<Changed<'a, M>> = Vec::new();
+        let mut fresh = Changes::new();
         for (below, path) in full.iter().rev().enumerate() {
             let view = path.node.view;
             if below > 0 {
@@ -164,7 +166,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
                 self.check_between(view, &image, rank, entry.key)?;
             }
             let upper = self.divide(&mut image, rank, entry, reserved)?;
-            self.write_new(upper.at, image.level, upper.link, &upper.entries)?;
+            self.stage_new(upper.at, image.level, upper.link, &upper.entries, &mut fresh)?;
             changed.push(Changed { view, image: image.clone(), late: upper.late });
             (rank, entry) = (path.rank, upper.up);
         }
@@ -173,7 +175,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut changes = Changes::new();
         let mut root = None;
         if top.is_root {
-            let at = self.new_root(top.node.at, level, entry)?;
+            let at = self.stage_root(top.node.at, level, entry, &mut fresh)?;
             reserved.nodes.push(at);
             root = Some((root_cell(above), root_word(at, level)));
         } else {
@@ -193,7 +195,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let node = &changed[changed.len() - 1];
             self.apply(node.view, &node.image); // Wrong: the log does not cover this store yet.
         }
-        self.transact(&changes, &mut || {
+        self.transact(&fresh, &changes, &mut || {
             if let Some(change) = logged_root {
                 self.apply_word(change);
             }

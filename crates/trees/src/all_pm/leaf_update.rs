@@ -193,8 +193,7 @@ pub struct LoggedInPlace;
 
 impl<S: AllPmSpec<Leaf: Wordwise, Protocol: Words>> LeafUpdate<S> for LoggedInPlace {
     /// As [`Words::begin`] and [`Words::end`], with the words of [`Wordwise::insert`] between them.
-    /// An unsorted leaf logs the entry as fresh words. If the first fence then commits, one before
-    /// it makes the key's record durable.
+    /// An unsorted leaf logs the entry as fresh words.
     #[inline(always)]
     fn insert<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
@@ -205,9 +204,6 @@ impl<S: AllPmSpec<Leaf: Wordwise, Protocol: Words>> LeafUpdate<S> for LoggedInPl
         entry: Entry,
         _: &Guard,
     ) -> Result<(), Interrupted> {
-        if S::Protocol::MAY_COMMIT_FIRST && !K::EXACT && !S::Leaf::is_sorted(path.node.view) {
-            let _ = tree.medium().fence();
-        }
         let mut change = tree.protocol.begin(&tree.pool);
         let last = S::Leaf::insert(path.node.view, rank, entry, &mut change);
         S::Protocol::end(change, last);

@@ -203,7 +203,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut changes = Changes::new();
         self.plan(pair.left.view, &left, &mut changes);
         self.plan(above, &parent, &mut changes);
-        self.transact(&changes, &mut || {
+        self.transact(&Changes::new(), &changes, &mut || {
             self.apply(pair.left.view, &left);
             self.apply(above, &parent);
         });
@@ -259,7 +259,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut changes = vec![(above.word(word), up)];
         self.plan(pair.left.view, &left, &mut changes);
         self.plan(pair.right.view, &right, &mut changes);
-        self.transact(&changes, &mut || {
+        self.transact(&Changes::new(), &changes, &mut || {
             self.apply_separator(above, between.index, up);
             self.apply(pair.left.view, &left);
             self.apply(pair.right.view, &right);

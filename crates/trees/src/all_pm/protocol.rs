@@ -31,6 +31,12 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         node.medium().fill(node.words(), bytes);
     }
 
+    /// Writes `bytes` to a fresh node, as [`fill`](Self::fill) does, unless the transaction that
+    /// publishes the node logs its words. Then adds these to `fresh`.
+    fn stage<'a, M: Medium>(node: View<'a, M>, bytes: &[u8], _fresh: &mut Changes<'a>) {
+        Self::fill(node, bytes);
+    }
+
     /// Writes an entry into a free place of a node, unless the transaction logs its words.
     fn place<M: Medium, L: Layout>(node: View<'_, M>, slot: Slot) {
         Self::write_free_slots::<M, L>(node, &[slot]);
@@ -41,13 +47,15 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         L::write_free_slots(node, slots);
     }
 
-    /// Makes all of `changes` or, after a crash, none of them. The caller has flushed everything
-    /// that they make visible, and holds the latches of all nodes concerned. `store_in_place`
-    /// stores and flushes whatever the protocol does not store itself. On return everything is
-    /// durable, and the caller may release the latches.
+    /// Makes all of `changes` or, after a crash, none of them. `fresh` are the
+    /// [staged](Self::stage) words of the nodes that the changes publish. The caller has flushed
+    /// everything else that they make visible, and holds the latches of all nodes concerned.
+    /// `store_in_place` stores and flushes whatever the protocol does not store itself. On return
+    /// everything is durable, and the caller may release the latches.
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        fresh: &Changes<'_>,
         changes: &Changes<'_>,
         store_in_place: impl FnOnce(),
     );
@@ -117,6 +125,7 @@ impl Protocol for Redo {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _fresh: &Changes<'_>,
         changes: &Changes<'_>,
         store_in_place: impl FnOnce(),
     ) {
@@ -146,6 +155,10 @@ impl Protocol for Redo {
     }
 }
 
+/// The number of words of a node's header, and of an entry.
+const HEADER_WORDS: usize = 4;
+const ENTRY_WORDS: usize = 2;
+
 /// An undo-redo transaction through logs in the tree's root block. Each word is logged, then
 /// changed in place.
 #[derive(Debug)]
@@ -154,13 +167,27 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// The most words that a transaction changes. Half of each node that splits is written again,
-    /// with one entry more and a header. All entries of the node above shift, and make room for
-    /// one.
+    /// The most words of half a node, with one entry more and a header.
+    const fn half(node_bytes: u64) -> usize {
+        node_bytes as usize / 16 + ENTRY_WORDS + HEADER_WORDS
+    }
+
+    /// The most words in use that a transaction changes. Half of each node that splits is written
+    /// again. All entries of the node above shift, and make room for one.
     const fn records(node_bytes: u64) -> usize {
-        const HEADER_WORDS: usize = 4;
         let node_words = node_bytes as usize / 8;
-        Self::SPLIT_LEVELS_MAX * (node_words / 2 + 2 + HEADER_WORDS) + node_words + 2
+        Self::SPLIT_LEVELS_MAX * Self::half(node_bytes) + node_words + ENTRY_WORDS
+    }
+
+    /// The most words of new nodes in a transaction: half of each node that splits, and a root with
+    /// one entry.
+    const fn fresh(node_bytes: u64) -> usize {
+        Self::SPLIT_LEVELS_MAX * Self::half(node_bytes) + HEADER_WORDS + ENTRY_WORDS
+    }
+
+    /// Returns the blocks that the logs record ([`UndoLog::alloc_node`]).
+    pub(super) fn allocated<M: Medium>(&self, pool: &Pool<M>) -> Result<Vec<PmPtr>, Corrupt> {
+        pool.allocated_nodes(&self.logs)
     }
 
     /// Begins a log for one transaction.
@@ -173,21 +200,28 @@ impl Protocol for Undo {
     /// A log for more would take most of a small pool.
     const SPLIT_LEVELS_MAX: usize = 3;
 
+    fn stage<'a, M: Medium>(node: View<'a, M>, bytes: &[u8], fresh: &mut Changes<'a>) {
+        fresh.extend(words_of(bytes).enumerate().map(|(index, value)| (node.word(index), value)));
+    }
+
     /// Does nothing: the inner nodes of the designs with this protocol are sorted, so the
     /// transaction logs every word that shifts.
     fn place<M: Medium, L: Layout>(_: View<'_, M>, _: Slot) {}
 
     fn log_bytes(node_bytes: u64) -> u64 {
-        UndoLogs::bytes(Self::records(node_bytes))
+        UndoLogs::bytes(Self::records(node_bytes), Self::fresh(node_bytes))
     }
 
     fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt> {
-        Ok(Self { logs: pool.open_undo_logs(at, Self::records(node_bytes))? })
+        let (records, fresh) = (Self::records(node_bytes), Self::fresh(node_bytes));
+        Ok(Self { logs: pool.open_undo_logs(at, records, fresh)? })
     }
 
     /// Stores every word itself.
     ///
     /// ```text
+    /// W fresh words                no pointer leads to them before C
+    /// W their records, F |         nothing if there are none
     /// for each change but the last
     ///   W record, F |              durable before: every earlier record and flush
     ///   W word                     crash before C: every word is rolled back
@@ -195,16 +229,20 @@ impl Protocol for Undo {
     /// W word                       crash from here on: every word is stored again
     /// F words |
     /// W end of the log, F |        -> done
-    ///                              budget: changes + 1 lines and those of the words, changes + 2
-    ///                              fences
+    ///                              budget: a line for four fresh words, one a change, those of
+    ///                              the words, 1; changes + 2 fences, one more with fresh words
     /// ```
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        fresh: &Changes<'_>,
         changes: &Changes<'_>,
         _store_in_place: impl FnOnce(),
     ) {
         let mut log = self.log(pool);
+        for &(word, value) in fresh {
+            log.new_redo(word, value);
+        }
         let (&(last, value), others) = changes.split_last().expect("a transaction has a change");
         for &(word, value) in others {
             log.write_undo_redo(word, value);
@@ -214,6 +252,12 @@ impl Protocol for Undo {
 
     /// Does nothing: `transact` has already stored the word.
     fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+}
+
+/// Returns the words of `bytes`.
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    bytes.chunks_exact(8).map(word)
 }
 
 /// Plain stores without flush or fence: the tree does not survive its process.
@@ -229,8 +273,7 @@ impl Protocol for Volatile {
     /// W words    never durable
     /// ```
     fn fill<M: Medium>(node: View<'_, M>, bytes: &[u8]) {
-        for (index, bytes) in bytes.chunks_exact(8).enumerate() {
-            let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+        for (index, value) in words_of(bytes).enumerate() {
             node.store(index, value);
         }
     }
@@ -252,6 +295,7 @@ impl Protocol for Volatile {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _fresh: &Changes<'_>,
         changes: &Changes<'_>,
         _store_in_place: impl FnOnce(),
     ) {

@@ -47,16 +47,17 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let _node = path.node.upgrade()?;
         let (level, view) = (path.node.level, path.node.view);
         let mut image = self.image(view, level)?;
-        let half = self.halve(&mut image)?;
+        let mut fresh = Changes::new();
+        let half = self.halve(&mut image, &mut fresh)?;
         let entry = Entry::plain(half.separator, half.at.offset());
         if path.is_root {
-            let root = self.new_root(path.node.at, level + 1, entry);
+            let root = self.stage_root(path.node.at, level + 1, entry, &mut fresh);
             let root = root.inspect_err(|_| self.abandon(&half))?;
             let (cell, word) = (root_cell(path.parent.view), root_word(root, level + 1));
             let is_late = M::INJECTS_DEFECTS && self.medium().injects(Defect::RootLate);
             let mut changes = if is_late { Changes::new() } else { vec![(cell, word)] };
             self.plan(view, &image, &mut changes);
-            self.transact(&changes, &mut || {
+            self.transact(&fresh, &changes, &mut || {
                 if !is_late {
                     self.apply_word((cell, word));
                 }
@@ -75,7 +76,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let mut changes = Changes::new();
             self.plan(view, &image, &mut changes);
             self.plan(above, &parent, &mut changes);
-            self.transact(&changes, &mut || {
+            self.transact(&fresh, &changes, &mut || {
                 self.apply(view, &image);
                 self.apply(above, &parent);
             });
@@ -85,19 +86,23 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
 
     /// Moves the upper half of `image` to a new node. The middle separator of an inner node moves
     /// up; a leaf's separator is a copy of the right half's first key.
-    fn halve(&self, image: &mut Image) -> Result<Half, Interrupted> {
+    fn halve<'a>(
+        &'a self,
+        image: &mut Image,
+        fresh: &mut Changes<'a>,
+    ) -> Result<Half, Interrupted> {
         let right = image.slots.split_off(image.slots.len() / 2);
         let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
         let at = self.reserve_node()?;
         if image.level > 0 {
             let middle = entries[0];
-            self.write_new(at, image.level, middle.value, &entries[1..])?;
+            self.stage_new(at, image.level, middle.value, &entries[1..], fresh)?;
             return Ok(Half { separator: middle.key, at, is_copied: false });
         }
         let separator = self.copy_separator(entries[0]).inspect_err(|_| {
             self.pool_ref().release(at, self.node_bytes());
         })?;
-        self.write_new(at, 0, image.link, &entries)?;
+        self.stage_new(at, 0, image.link, &entries, fresh)?;
         image.link = at.offset();
         Ok(Half { separator, at, is_copied: true })
     }
@@ -115,13 +120,31 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         level: u64,
         entry: Entry,
     ) -> Result<PmPtr, Interrupted> {
+        let at = self.reserve_root(level)?;
+        self.write_new(at, level, left.offset(), &[entry])?;
+        Ok(at)
+    }
+
+    /// Writes or stages a new root, as [`new_root`](Self::new_root).
+    pub(super) fn stage_root<'a>(
+        &'a self,
+        left: PmPtr,
+        level: u64,
+        entry: Entry,
+        fresh: &mut Changes<'a>,
+    ) -> Result<PmPtr, Interrupted> {
+        let at = self.reserve_root(level)?;
+        self.stage_new(at, level, left.offset(), &[entry], fresh)?;
+        Ok(at)
+    }
+
+    /// Reserves the block of a new root on `level`.
+    fn reserve_root(&self, level: u64) -> Result<PmPtr, Interrupted> {
         if level > LEVEL_MAX {
             let view = self.anchor()?;
             return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
         }
-        let at = self.reserve_node()?;
-        self.write_new(at, level, left.offset(), &[entry])?;
-        Ok(at)
+        Ok(self.reserve_node()?)
     }
 
     /// Checks that `separator` belongs at `rank` of `parent`. If not, the node that splits holds

@@ -96,6 +96,15 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn place_separator(&self, view: View<'_, M>, slot: Slot);
     /// Writes the bytes of a fresh node.
     fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
+    /// Calls [`Protocol::stage`].
+    fn stage<'a>(
+        &self,
+        view: View<'a, M>,
+        level: u64,
+        link: u64,
+        entries: &[Entry],
+        fresh: &mut Changes<'a>,
+    );
     /// Writes the bytes of a fresh leaf, with its low key word if leaves have one.
     fn fill_leaf(&self, leaf: View<'_, M>, low: u64, link: u64, entries: &[Entry]);
     /// Calls [`Layout::apply_key`] of the inner layout.
@@ -106,7 +115,12 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn rank_of(&self, view: View<'_, M>, target: DescentTarget<'_, K>) -> Result<usize, Corrupt>;
     /// Descends to the leaf of `target`.
     fn leaf_of<'a>(&'a self, target: DescentTarget<'_, K>) -> Result<Path<'a, M>, Interrupted>;
-    fn transact(&self, changes: &Changes<'_>, store_in_place: &mut dyn FnMut());
+    fn transact(
+        &self,
+        fresh: &Changes<'_>,
+        changes: &Changes<'_>,
+        store_in_place: &mut dyn FnMut(),
+    );
     fn apply_word(&self, change: (&PmWord, u64));
     fn set_word(&self, word: &PmWord, value: u64);
     fn publish_word(&self, word: &PmWord, value: u64);
@@ -240,6 +254,18 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         S::Protocol::fill(view, &encode(level, link, entries));
     }
 
+    fn stage<'a>(
+        &self,
+        view: View<'a, M>,
+        level: u64,
+        link: u64,
+        entries: &[Entry],
+        fresh: &mut Changes<'a>,
+    ) {
+        let encode = if level == 0 { S::Leaf::encode } else { S::Inner::encode };
+        S::Protocol::stage(view, &encode(level, link, entries), fresh);
+    }
+
     fn fill_leaf(&self, leaf: View<'_, M>, low: u64, link: u64, entries: &[Entry]) {
         let mut bytes = S::Leaf::encode(0, link, entries);
         if let Some(word) = S::LeafUpdate::LOW {
@@ -264,8 +290,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         self.leaf_called(target)
     }
 
-    fn transact(&self, changes: &Changes<'_>, store_in_place: &mut dyn FnMut()) {
-        self.protocol.transact(&self.pool, changes, store_in_place);
+    fn transact(
+        &self,
+        fresh: &Changes<'_>,
+        changes: &Changes<'_>,
+        store_in_place: &mut dyn FnMut(),
+    ) {
+        self.protocol.transact(&self.pool, fresh, changes, store_in_place);
     }
 
     fn apply_word(&self, change: (&PmWord, u64)) {
@@ -423,6 +454,23 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         entries: &[Entry],
     ) -> Result<(), Corrupt> {
         self.fill(self.node(at)?, level, link, entries);
+        Ok(())
+    }
+
+    /// Writes a fresh node, as [`write_new`](Self::write_new) does, or adds its words to `fresh`
+    /// for the transaction that publishes it.
+    ///
+    /// # Errors
+    /// No node can lie at `at`.
+    pub(super) fn stage_new<'a>(
+        &'a self,
+        at: PmPtr,
+        level: u64,
+        link: u64,
+        entries: &[Entry],
+        fresh: &mut Changes<'a>,
+    ) -> Result<(), Corrupt> {
+        self.stage(self.node(at)?, level, link, entries, fresh);
         Ok(())
     }
 

@@ -171,12 +171,14 @@ fn logged_split_budget<D: Design>(lower: u64, leaf_lines: u64) {
         // count of the parent, and the entry that it moves.
         let first = moved + 2 + 1;
         let second = moved + 2 + if goes_below { 5 } else { 3 };
-        // New nodes: an upper half of three lines, and a root of one. Each word that changes takes
-        // a line of the log. Then come the lines of the words, in the leaf and in its parent or the
-        // root block, and the end of the log.
+        // New nodes: an upper half of 8 entries in three lines, and a root of one entry, each
+        // behind 4 words. A line of the log holds four of their words, with a fence for all. Each
+        // word that changes takes a line. Then come the lines of the words, in the leaf and in its
+        // parent or the root block, and the end of the log.
+        let (upper, root) = (4 + 2 * 8u64, 4 + 2);
         let costs = [
-            (3 + 1 + first + leaf_lines + 1 + 1, first + 2),
-            (3 + second + leaf_lines + 1 + 1, second + 2),
+            ((upper + root).div_ceil(4) + 3 + 1 + first + leaf_lines + 1 + 1, 1 + first + 2),
+            (upper / 4 + 3 + second + leaf_lines + 1 + 1, 1 + second + 2),
         ];
         assert_eq!(split_costs::<D>(goes_below), costs, "{} {goes_below}", D::SPEC.name);
     }
@@ -190,12 +192,12 @@ fn a_logged_insert_and_its_split_are_one_transaction() {
 }
 
 /// Covers shadowing. The halves of a leaf of 256 B, with the new pair, have three lines each, the
-/// new root or the copy of the parent has one. One word leads to them if the leaf is the first;
-/// else two, through a log.
+/// new root or the copy of the parent has one. Each of the two levels has a line with the records
+/// of their blocks. One word leads to them if the leaf is the first; else two, through a log.
 fn copied_split_budget<D: Design>() {
     let name = D::SPEC.name;
-    assert_eq!(split_costs::<D>(false), [(7 + 1, 2), (7 + 4, 4)], "{name}");
-    assert_eq!(split_costs::<D>(true), [(7 + 1, 2), (7 + 1, 2)], "{name}");
+    assert_eq!(split_costs::<D>(false), [(7 + 2 + 1, 2), (7 + 2 + 4, 4)], "{name}");
+    assert_eq!(split_costs::<D>(true), [(7 + 2 + 1, 2), (7 + 2 + 1, 2)], "{name}");
     let tree = create::<D>();
     for i in 0..3000u64 {
         let counts = counted::<D>(&tree, |tree| {

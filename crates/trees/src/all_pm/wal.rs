@@ -84,6 +84,7 @@ impl Protocol for Wal {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _fresh: &Changes<'_>,
         changes: &Changes<'_>,
         _store_in_place: impl FnOnce(),
     ) {

@@ -7,10 +7,6 @@ use bristlecone_pmem::{Medium, PmWord, Pool};
 
 /// A protocol through which a leaf can change word by word.
 pub trait Words: Protocol {
-    /// `true` if the first fence of a change may commit it. Then a record that a new entry names
-    /// must be durable before, unless the leaf logs a word in use for the entry.
-    const MAY_COMMIT_FIRST: bool = false;
-
     /// The writer for the words of one change.
     type Change<'p, M: Medium>: Writer;
 
@@ -85,20 +81,17 @@ impl<M: Medium> Writer for UndoLog<'_, M> {
 }
 
 /// ```text
+/// W fresh words         crash before C: no commit word shows them
+/// W their records, F |  nothing if there are none
 /// for each word that is in use, but for the last
 ///   W record, F |       crash before C: every word is rolled back
 ///   W word
-/// for each fresh one
-///   W record
-///   W word              crash before C: no commit word shows it
-/// C record of the last word, F records |
+/// C record of the last word, F |
 /// W word                crash from here on: every word is stored again
 /// F words |
 /// W end of the log, F | -> durable
 /// ```
 impl Words for Undo {
-    const MAY_COMMIT_FIRST: bool = true;
-
     type Change<'p, M: Medium> = UndoLog<'p, M>;
 
     fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {

@@ -19,7 +19,7 @@ impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(5, 3),
+            insert: Cost::new(5, 4),
             update: Cost::new(1, 1),
             remove: Cost::new(3, 3),
         },

@@ -14,7 +14,7 @@ pub struct UnsortedBitmapShadow<const NODE: usize>;
 impl<const NODE: usize> Design for UnsortedBitmapShadow<NODE> {
     const SPEC: Spec = {
         // The lines of the copy, the log, the two pointers, and the end of the log.
-        let change = Cost::new((NODE / 64) as u32 + 4, 4);
+        let change = Cost::new((NODE / 64) as u32 + 5, 4);
         Spec {
             name: "unsorted-bitmap-shadow",
             source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",

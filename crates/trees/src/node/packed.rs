@@ -36,15 +36,18 @@ impl<const NODE: usize> Counted for Packed<NODE> {
         Ok(SearchResult::Absent(0))
     }
 
-    /// Yields the words. Entries without a gap among them keep their slots. Else a split has left
-    /// the gaps, and all are written again in key order.
+    /// Yields the words. An entry keeps its place, unless that is behind the count: a split has
+    /// left gaps, into which such entries move.
     fn words_of(image: &Image) -> impl IntoIterator<Item = (usize, u64)> {
         let count = image.slots.len();
-        let has_gaps = image.slots.iter().any(|slot| slot.index >= count);
-        let place = move |(rank, slot): (usize, &Slot)| {
-            (if has_gaps { rank } else { slot.index }, slot.entry)
+        let is_gap = |&place: &usize| image.slots.iter().all(|slot| slot.index != place);
+        let mut gaps = (0..count).filter(is_gap);
+        let place = move |slot: &Slot| {
+            let stays = slot.index < count;
+            let gap = if stays { None } else { gaps.next() };
+            (gap.unwrap_or(slot.index), slot.entry)
         };
-        words(image.slots.iter().enumerate().map(place), image)
+        words(image.slots.iter().map(place), image)
     }
 }
 

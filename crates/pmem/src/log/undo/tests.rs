@@ -10,6 +10,8 @@ const POOL_BYTES: u64 = 5 * 32 * 1024;
 const USED: u64 = 0x8000;
 /// The offset of the words of fresh space, which are two lines apart.
 const FRESH: u64 = 0x9000;
+/// The most fresh words of a log in the header.
+const FRESH_WORDS: u64 = 4;
 
 fn fresh() -> Vec<u8> {
     let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
@@ -28,21 +30,16 @@ fn values<M: Medium>(pool: &Pool<M>, base: u64) -> Vec<u64> {
     (0..7).map(|index| pool.medium().load(word(pool, base, index))).collect()
 }
 
-/// Changes fresh and used words in an order that produces every kind of line: all but the last
-/// used word.
+/// Changes the fresh words, then all but the last used word.
 fn change<M: Medium>(pool: &Pool<M>, value: u64) -> UndoLog<'_, M> {
     let mut log = pool.undo_log();
     let fresh = FRESH + value * 0x1000; // Each transaction uses fresh words of its own.
-    for index in 0..6 {
-        if index % 3 == 0 {
-            log.write_undo_redo(word(pool, USED, index), value);
-            log.new_redo(word(pool, fresh, index), value);
-        } else {
-            log.new_redo(word(pool, fresh, index), value);
-            log.write_undo_redo(word(pool, USED, index), value);
-        }
+    for index in 0..FRESH_WORDS {
+        log.new_redo(word(pool, fresh, index), value);
     }
-    log.new_redo(word(pool, fresh, 6), value);
+    for index in 0..6 {
+        log.write_undo_redo(word(pool, USED, index), value);
+    }
     log
 }
 
@@ -71,7 +68,7 @@ fn a_crash_anywhere_restores_or_keeps_all_of_a_transaction() {
         assert!(whole(durable) || (whole(durable + 1) && durable < 2), "event {at}: {found:?}");
         if found[0] > 0 {
             let fresh = values(&recovered, FRESH + found[0] * 0x1000);
-            assert_eq!(fresh, found, "crash after event {at}");
+            assert_eq!(fresh[..FRESH_WORDS as usize], found[..FRESH_WORDS as usize], "event {at}");
         }
         let again = recovered.medium().crash(recovered.medium().events(), |least, _| least);
         let again = open(&again).unwrap();
@@ -101,20 +98,20 @@ fn a_transaction_keeps_its_budget() {
     let pool = Pool::create(Count::new(Mapped::anonymous(POOL_BYTES).unwrap())).unwrap();
     let mut log = pool.undo_log();
     pool.medium().take();
-    for _ in 0..3 {
-        log.write_undo_redo(word(&pool, USED, 0), 1);
-        let counts = pool.medium().take();
-        assert_eq!((counts.lines, counts.fences), (1, 1));
-    }
     for index in 0..4 {
         log.new_redo(word(&pool, FRESH, index), 1);
         let counts = pool.medium().take();
-        assert_eq!((counts.lines, counts.fences), (0, 0));
+        assert_eq!((counts.words, counts.lines, counts.fences), (1, 0, 0));
+    }
+    // The first word in use comes after the line with the records of the fresh ones.
+    for (words, lines) in [(2 * 4 + 5, 2), (5, 1), (5, 1)] {
+        log.write_undo_redo(word(&pool, USED, 0), 1);
+        let counts = pool.medium().take();
+        assert_eq!((counts.words, counts.lines, counts.fences), (words, lines, lines));
     }
     let redoable = log.commit(word(&pool, USED, 1), 1);
     let counts = pool.medium().take();
-    // Three log lines hold fresh records, the last of them the commit too.
-    assert_eq!((counts.lines, counts.fences), (3, 1));
+    assert_eq!((counts.words, counts.lines, counts.fences), (5, 1, 1));
     redoable.finish();
     let counts = pool.medium().take();
     // The two words in use and the four fresh ones lie in six lines.
@@ -135,10 +132,10 @@ fn every_flipped_bit_of_an_active_log_is_detected() {
     let redoable = log.commit(word(&pool, USED, 6), 4);
     let committed = pool.medium().crash(pool.medium().events(), |least, _| least);
     redoable.finish();
-    // The active log has no record in its last place yet: only the number there counts.
-    for (image, value, unused) in [(active, 0, 480..504), (committed, 4, 0..0)] {
+    // The end and the records count, and the records of fresh words once they are committed.
+    for (image, value, records, fresh) in [(active, 0, 6, 0), (committed, 4, 7, 64)] {
         assert_eq!(values(&open(&image).unwrap(), USED), [value; 7]);
-        let bytes = (56..512).filter(|byte| !unused.contains(byte));
+        let bytes = (56..64 + records * 32).chain(448..448 + fresh);
         for bit in bytes.flat_map(|byte| (0..8).map(move |bit| byte * 8 + bit)) {
             let mut damaged = image.clone();
             damaged[0x7000 + bit / 8] ^= 1 << (bit % 8);

@@ -45,38 +45,19 @@ pub(in crate::papers) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Res
     for structure in operation_costs::table()?.iter().filter(|row| row.paper[0][0] > 0.0) {
         for (at, operation) in operation_costs::OPERATIONS.into_iter().enumerate() {
             for (unit, name) in UNITS.into_iter().enumerate() {
-                let (paper, counted) = (structure.paper[at][unit], structure.counted[at][unit]);
+                let (paper, printed) = (structure.paper[at][unit], structure.printed[at][unit]);
                 let case = format!("{operation}: {name}");
-                let (status, reason) = likeness(structure.name, operation);
-                let number = Number::to_meet(structure.name, case, paper, status, reason);
-                let note = format!(
-                    "the terms of the formula and of the count are in docs/designs/{}.md",
-                    structure.name
-                );
-                measurements.push(Measurement::exact(&number, counted, note));
+                let number = Number::to_meet(structure.name, case, paper, Status::AsDescribed, "");
+                let terms = structure.terms[at].iter().filter(|(_, term)| term[unit] > 0.0);
+                let terms: Vec<_> =
+                    terms.map(|(term, of)| format!("; {:.2} of {term}", of[unit])).collect();
+                let all = structure.counted[at][unit];
+                let note = format!("{all:.2} in all{}", terms.concat());
+                measurements.push(Measurement::exact(&number, printed, note));
             }
         }
     }
     Ok(ClaimResult { measurements, blocks: Vec::new(), source: counted(claim) })
-}
-
-/// Returns how like the paper's an operation of a structure is, with the reason.
-///
-/// The page of each structure has the terms.
-fn likeness(structure: &str, operation: &str) -> (Status, &'static str) {
-    let is_split = operation.contains("split");
-    let reason = match structure {
-        "unsorted-leaf-log" if operation == "remove" => "the last entry is removed, so none moves",
-        name if is_split && name.ends_with("-log") => "the words of new nodes are not logged",
-        name if name.ends_with("-log") => "a seal in each log record, and an end of the log",
-        name if is_split && name.ends_with("-shadow") => {
-            "the copies are fenced before the log, the words that lead to them written back"
-        }
-        name if name.ends_with("-shadow") => "in a tree of one leaf",
-        _ if is_split => "the new node is fenced before its log, and the log is ended",
-        _ => return (Status::AsDescribed, ""),
-    };
-    (Status::Substituted, reason)
 }
 
 /// The percentages to which the paper loads the nodes of its trees.
