@@ -168,8 +168,10 @@ cut() { # durability
     declare -A requests=([process]=120 [commit]=1500 [interval]=120)
     RANDOM=$((SEED % 32768))
     for number in $(seq 0 "$cuts"); do
-        if [ $((number % 20)) = 0 ]; then # A new disk, and a new store.
-            rm -f "$disk"; truncate -s 128M "$disk"; mkfs.ext4 -q -F "$disk"
+        if [ $((number % 20)) = 0 ]; then
+            # A new disk, and a new store. ext4 writes its superblock of two sectors in place: with a
+            # checksum, a torn one is refused.
+            rm -f "$disk"; truncate -s 128M "$disk"; mkfs.ext4 -q -F -O ^metadata_csum "$disk"
             least=new acknowledged=0 closed=1
         fi
         log=$work/$1-$number.log load=0
