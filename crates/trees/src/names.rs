@@ -65,8 +65,9 @@ macro_rules! for_each_design {
                 $crate::designs::BTree<2048>,
                 $crate::designs::BTree<4096>,
             ],
-            "btree-linear" => $crate::designs::BTreeLinear<256>, [
+            "btree-linear" => $crate::designs::BTreeLinear<128>, [
                 $crate::designs::BTreeLinear<512>,
+                $crate::designs::BTreeLinear<128>,
                 $crate::designs::BTreeLinear<256>,
                 $crate::designs::BTreeLinear<1024>,
                 $crate::designs::BTreeLinear<2048>,

@@ -75,6 +75,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("gap-table2-more", gap::table2_more),
     ("gap-reads", gap::threads::reads),
     ("gap-threads", gap::threads::inserts),
+    ("gap-flush-cost", gap::flush_cost),
     ("gap-mix", gap::threads::mix),
 ];
 
