@@ -173,7 +173,7 @@ impl<M: Medium> Store<M> {
     }
 
     /// Returns a copy of the value that the index has found for `key`.
-    fn copied_value(
+    pub(crate) fn copied_value(
         &self,
         key: &[u8],
         found: Option<Value>,
@@ -184,7 +184,7 @@ impl<M: Medium> Store<M> {
 
     /// Returns `true` if the index has found `expected` as the value of `key`. The guard is the pin
     /// of I2.
-    fn is_value(
+    pub(crate) fn is_value(
         &self,
         key: &[u8],
         found: Option<Value>,

@@ -6,7 +6,7 @@
 //! # Durability
 //!
 //! A write is *durable* against a crash that cannot undo it. When its method has returned, a write
-//! is durable against the crashes in the last column; there is no commit.
+//! is durable against the crashes in the last column. No commit is needed for that.
 //!
 //! | file | [`Domain`] | [`Durability`] | a write that returned survives |
 //! | --- | --- | --- | --- |
@@ -74,8 +74,8 @@
 //! - One process at a time has a file open; [`Options::wait`] waits for another. A child of `fork`
 //!   gets [`Error::ForkedChild`] for a store of its parent.
 //! - A write of one key can depend on its value ([`Store::compare_exchange`],
-//!   [`Store::fetch_update`]). There are no transactions over several keys, and a scan is not a
-//!   snapshot.
+//!   [`Store::fetch_update`]), and writes of several keys can be one ([`Store::commit`]). There are
+//!   no other transactions, and a scan is not a snapshot.
 //! - A pair of up to 8 B + 8 B lies in a leaf; any other takes a block of at least 64 B beside it.
 //! - The file grows as needed and never shrinks. Later writes use the space of deleted pairs again,
 //!   most easily for records of the same size.
@@ -96,6 +96,8 @@ mod store;
 
 mod exchange;
 
+mod batch;
+
 mod queries;
 
 mod visits;
@@ -111,6 +113,7 @@ mod salvage;
 
 mod scan;
 
+pub use batch::{Batch, Unmet};
 pub use bristlecone_pmem::Domain;
 pub use bristlecone_pmem::Durability;
 pub use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};

@@ -31,7 +31,7 @@ use std::time::Duration;
 ///
 /// All threads of one process may use a store at once, by reference or in an [`Arc`]. Each method
 /// that takes one key is atomic, [`fetch_update`](Self::fetch_update) too. Several writes together
-/// are not: there are no transactions.
+/// are atomic in a [`Batch`](crate::Batch).
 ///
 /// Dropping a store leaves it as a kill of the process would: no pair is lost, and the next open
 /// recovers it in O(n), with the journal that lies beside its file. [`close`](Self::close) makes

@@ -49,6 +49,9 @@ pub enum TreeError {
     /// A bulk load into an index of a design that has none.
     #[error("this design has no bulk load; insert instead")]
     NoBulkLoad,
+    /// A batch for an index of a design that has none.
+    #[error("this design has no batches; write one pair after the other")]
+    NoBatch,
 }
 
 impl From<Corrupt> for TreeError {
@@ -294,6 +297,21 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
         _fill_percent: u32,
     ) -> Result<(), TreeError> {
         Err(TreeError::NoBulkLoad)
+    }
+
+    /// Sets each key of `changes`, which ascend strictly, to its new value, or removes it for
+    /// `None`: all or nothing for a crash and for operations on single keys. Returns the former
+    /// values. Durable on return. The default is that of a design without batches: it fails.
+    ///
+    /// # Errors
+    /// No pair has changed.
+    /// - [`TreeError::NoBatch`]: the design has no batches.
+    /// - Those of [`insert`](Self::insert), for any key.
+    fn commit(
+        &self,
+        _changes: &[(K::Ref<'_>, Option<u64>)],
+    ) -> Result<Vec<Option<u64>>, TreeError> {
+        Err(TreeError::NoBatch)
     }
 
     /// Calls `visit` with each pair whose key lies within `bounds`, in `order`, until `visit`

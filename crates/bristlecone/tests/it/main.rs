@@ -1,6 +1,7 @@
 //! The store through its public methods: files, threads, kills and damage.
 
 mod bad_input;
+mod batch;
 mod copies;
 mod corpus;
 mod cost;

@@ -1,13 +1,15 @@
 //! Random sequences of operations, closes and drops give the results of a `BTreeMap`.
 
 use crate::{pairs, place, small};
-use bristlecone::{Mismatch, Order, Pair, Store};
+use bristlecone::{Batch, Mismatch, Order, Pair, Store, Unmet};
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+/// A key and its value; `None` is an absent key.
+type Written = (Vec<u8>, Option<Vec<u8>>);
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ enum Step {
     /// A key, `true` to expect its value and not the other one, and the new value.
     CompareExchange(Vec<u8>, bool, Option<Vec<u8>>, Option<Vec<u8>>),
     FetchUpdate(Vec<u8>, Option<Vec<u8>>),
+    /// Writes in their order, and perhaps a condition.
+    Commit(Vec<Written>, Option<Written>),
     Get(Vec<u8>),
     MultiGet(Vec<Vec<u8>>),
     /// A range, and for each pair whether the scan takes it from the front.
@@ -46,6 +50,16 @@ fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
     ]
 }
 
+/// Few or many writes, of one leaf or of several.
+fn changes() -> impl Strategy<Value = Vec<Written>> {
+    let value = prop::collection::vec(any::<u8>(), 0..30);
+    let change = || (key(), option::weighted(0.8, value.clone()));
+    prop_oneof![
+        3 => prop::collection::vec(change(), 0..8),
+        1 => prop::collection::vec(change(), 0..200),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     // About half of the values are short enough to lie in a leaf.
     let bytes = |lengths| prop::collection::vec(any::<u8>(), lengths);
@@ -61,6 +75,8 @@ fn step() -> impl Strategy<Value = Step> {
                 Step::CompareExchange(key, is_current, other, new)
             }),
         3 => (key(), option::of(value())).prop_map(|(k, v)| Step::FetchUpdate(k, v)),
+        6 => (changes(), option::of((key(), option::of(value()))))
+            .prop_map(|(changes, required)| Step::Commit(changes, required)),
         3 => key().prop_map(Step::Get),
         1 => prop::collection::vec(key(), 0..80).prop_map(Step::MultiGet),
         2 => ((bound(), bound()), prop::collection::vec(any::<bool>(), 0..200))
@@ -136,6 +152,29 @@ fn set(model: &mut Model, key: Vec<u8>, value: Option<Vec<u8>>) {
     };
 }
 
+fn commit(store: &Store, model: &mut Model, changes: Vec<Written>, required: Option<Written>) {
+    let mut batch = changes.iter().fold(Batch::new(), |batch, (key, value)| match value {
+        Some(value) => batch.put(&key[..], &value[..]),
+        None => batch.delete(&key[..]),
+    });
+    if let Some((key, value)) = &required {
+        batch = batch.require(&key[..], value.as_deref());
+    }
+    let done = store.commit(&batch).unwrap();
+    match required {
+        Some((key, value)) if model.get(&key) != value.as_ref() => {
+            let current = model.get(&key).cloned();
+            assert_eq!(done, Err(Unmet { key, current }));
+        }
+        _ => {
+            assert_eq!(done, Ok(()));
+            for (key, value) in changes {
+                set(model, key, value);
+            }
+        }
+    }
+}
+
 fn apply(store: &Store, model: &mut Model, step: Step) {
     match step {
         Step::Put(key, value) => {
@@ -173,6 +212,7 @@ fn apply(store: &Store, model: &mut Model, step: Step) {
             assert_eq!(former.as_ref(), model.get(&key));
             set(model, key, new);
         }
+        Step::Commit(changes, required) => commit(store, model, changes, required),
         Step::Get(key) => {
             let expected = model.get(&key);
             assert_eq!(store.get(&key).unwrap().as_ref(), expected);

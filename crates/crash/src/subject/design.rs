@@ -42,6 +42,11 @@ impl<K: Key> SubjectDesign<K> {
         self.settles || self.visibility == ResultVisibility::Presence
     }
 
+    /// Returns `true` if the design has batches.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.settles
+    }
+
     /// Returns this design as one whose operations wait for the disk themselves.
     pub(crate) const fn settling(self) -> Self {
         Self { settles: true, ..self }

@@ -7,11 +7,12 @@
 //!    before the operation, or after an insert that found one. Where threads meet it may be another
 //!    one, and the oracle ignores it.
 //! 3. A design with `EXCHANGES` writes by the methods that depend on a value: `compare_exchange`,
-//!    `swap`, `fetch_update`. They return the former value, and the oracle relies on it. So two
-//!    threads that both replace one value are a violation.
+//!    `swap`, `fetch_update`, and batches that require all former values. They return the former
+//!    value, and the oracle relies on it. So two threads that both replace one value are a
+//!    violation.
 
 use crate::config::STORE;
-use bristlecone::{Error, Store};
+use bristlecone::{Batch, Error, Store};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
 use bristlecone_trees::{
@@ -193,6 +194,27 @@ impl<M: Medium, K: Key, const EXCHANGES: bool> PmIndex<M, K> for StoreIndex<M, K
         let former = self.get(key)?;
         let found = self.store.delete(bytes_of::<K>(key)).map_err(plain)?;
         Ok(found.then(|| former.unwrap_or_default()))
+    }
+    fn commit(&self, changes: &[(K::Ref<'_>, Option<u64>)]) -> Result<Vec<Option<u64>>, TreeError> {
+        loop {
+            let (mut batch, mut formers) = (Batch::new(), Vec::new());
+            for &(key, value) in changes {
+                let former = self.get(key)?;
+                let key = bytes_of::<K>(key);
+                if EXCHANGES {
+                    batch = batch.require(&key, former.map(encode).as_deref());
+                }
+                batch = match value {
+                    Some(value) => batch.put(key, encode(value)),
+                    None => batch.delete(key),
+                };
+                formers.push(former);
+            }
+            match self.store.commit(&batch).map_err(plain)? {
+                Ok(()) => return Ok(formers),
+                Err(unmet) => assert!(EXCHANGES, "no condition is refused: {unmet}"),
+            }
+        }
     }
     fn scan(
         &self,

@@ -81,6 +81,7 @@ pub(crate) fn cases<K: SampleKey>(
     list.extend(super::delete_cases::cases(design)?);
     list.extend(super::maintenance_cases::cases(design)?);
     list.extend(super::record_cases::cases(design)?);
+    list.extend(super::batch_cases::cases(design)?);
     Ok(list)
 }
 

@@ -10,7 +10,9 @@
 //! 4. A value is right for a key if some order of the operations explains it and every answer. So
 //!    no crash may undo a value after a read of it was acknowledged.
 
+use crate::scenario::index::session::Op;
 use crate::trace::call::Call;
+use bristlecone_trees::Key;
 
 /// The effect of an operation on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,33 @@ pub(crate) enum KeyOperation {
 }
 
 impl KeyOperation {
+    /// Returns the key of an operation on one key, and its effect on it.
+    pub(super) fn of<K: Key>(op: &Op<K>) -> Option<(&K::Owned, Self)> {
+        match op {
+            Op::Insert(key, value) => Some((key, Self::Insert(*value))),
+            Op::Update(key, value) | Op::Updates(key, value, _) => {
+                Some((key, Self::Update(*value)))
+            }
+            Op::Upsert(key, value) => Some((key, Self::Upsert(*value))),
+            Op::Remove(key) => Some((key, Self::Remove)),
+            Op::Get(key) => Some((key, Self::Get)),
+            Op::WithMaintainer(op) => Self::of(op),
+            Op::CreatePool
+            | Op::Create
+            | Op::Close
+            | Op::Crash
+            | Op::Open
+            | Op::Reclaim
+            | Op::Occupy
+            | Op::Scan(_)
+            | Op::MultiGet(_)
+            | Op::RunMaintenance
+            | Op::CutShort(..)
+            | Op::Commit(_)
+            | Op::Load(_) => None,
+        }
+    }
+
     /// Returns the value of the key after the operation.
     fn after(self, found: Option<u64>) -> Option<u64> {
         match self {

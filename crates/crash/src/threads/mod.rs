@@ -15,11 +15,14 @@
 //! | --- | --- |
 //! | `coroutines`, `scheduler` | the threads, and the choice of the next one |
 //! | `linearizability` | the oracle for results, key by key |
+//! | `batches` | the oracle for batches, all of their keys together |
 //! | `crashes` | every crash of an execution, each different one once |
 //! | `scenario` | the execution of a scenario, and its oracle |
 //! | `cases`, `inner_cases`, `maintenance_cases`, `search` | the scenarios of a design |
 //! | `task`, `options`, `tally` | the scenarios as tasks of a campaign |
 
+mod batch_cases;
+mod batches;
 mod cases;
 mod coroutines;
 mod crashes;

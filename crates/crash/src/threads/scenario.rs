@@ -14,6 +14,7 @@ use crate::outcome::Finding;
 use crate::scenario::checks::{check, everything, failed, leaks, pairs};
 use crate::scenario::index::session::{IndexSession, ModelState, Op, apply, open};
 use crate::subject::design::{Index, ResultVisibility, SubjectDesign};
+use crate::threads::batches;
 use crate::threads::coroutines::{CoroutinePool, ExecutionStats, ThreadBody};
 use crate::threads::crashes::{Crashes, FailedRecovery, Span};
 use crate::threads::linearizability::{KeyHistory, KeyOperation, Moment, explains, moments};
@@ -201,7 +202,11 @@ impl<K: Key> ThreadScenario<K> {
             _ if call.answer == Answer::Refused => None,
             Op::Scan(_) => Some((&self.touched[call.part], KeyOperation::Get)),
             Op::MultiGet(keys) => Some((&keys[call.part], KeyOperation::Get)),
-            op => key_operation(op),
+            Op::Commit(changes) => {
+                let (key, value) = &changes[call.part];
+                Some((key, value.map_or(KeyOperation::Remove, KeyOperation::Upsert)))
+            }
+            op => KeyOperation::of(op),
         }
     }
 }
@@ -210,6 +215,7 @@ impl<K: Key> ThreadScenario<K> {
 pub(crate) fn touched<K: Key>(threads: &[Vec<Op<K>>]) -> Vec<K::Owned> {
     let keys = threads.iter().flatten().flat_map(|op| match op {
         Op::MultiGet(keys) => keys.clone(),
+        Op::Commit(changes) => changes.iter().map(|(key, _)| key.clone()).collect(),
         op => op.key().into_iter().collect(),
     });
     let mut keys: Vec<_> = keys.collect();
@@ -430,6 +436,7 @@ impl<'a, K: Key> Run<'a, K> {
             .into_iter()
             .map(|(key, history)| (key, history, self.model.get(key).copied(), value_of(key)))
             .collect();
+        batches::check(&self.scenario.threads, calls, &self.model, &value_of)?;
         for (moment, what) in moments {
             for &(key, ref history, before, now) in &histories {
                 if !explains(history, before, now, moment) {
@@ -650,32 +657,6 @@ fn changes<'a, O: Ord>(
     changes
 }
 
-/// Returns the key of an operation and its effect on it.
-fn key_operation<K: Key>(op: &Op<K>) -> Option<(&K::Owned, KeyOperation)> {
-    match op {
-        Op::Insert(key, value) => Some((key, KeyOperation::Insert(*value))),
-        Op::Update(key, value) | Op::Updates(key, value, _) => {
-            Some((key, KeyOperation::Update(*value)))
-        }
-        Op::Upsert(key, value) => Some((key, KeyOperation::Upsert(*value))),
-        Op::Remove(key) => Some((key, KeyOperation::Remove)),
-        Op::Get(key) => Some((key, KeyOperation::Get)),
-        Op::WithMaintainer(op) => key_operation(op),
-        Op::CreatePool
-        | Op::Create
-        | Op::Close
-        | Op::Crash
-        | Op::Open
-        | Op::Reclaim
-        | Op::Occupy
-        | Op::Scan(_)
-        | Op::MultiGet(_)
-        | Op::RunMaintenance
-        | Op::CutShort(..)
-        | Op::Load(_) => None,
-    }
-}
-
 /// Returns the answer of an operation that found `found`.
 fn answer_of<K: Key>(visibility: ResultVisibility, op: &Op<K>, found: Option<u64>) -> Answer {
     match (visibility, op) {
@@ -711,6 +692,16 @@ impl<K: Key> Execution<K> {
                 let mut values = vec![None; keys.len()];
                 self.index.multi_get(&keys, &mut values).map_err(fails)?;
                 Ok(values.into_iter().map(Answer::Value).collect())
+            }
+            Op::Commit(changes) => {
+                let changes: Vec<_> =
+                    changes.iter().map(|(key, value)| (K::borrow(key), *value)).collect();
+                let formers = self.index.commit(&changes).map_err(fails)?;
+                let answer = |former| match self.design.visibility {
+                    ResultVisibility::Values => Answer::Value(former),
+                    ResultVisibility::Presence => Answer::Silence,
+                };
+                Ok(formers.into_iter().map(answer).collect())
             }
             _ => match apply(&*self.index, op) {
                 Ok(found) => Ok(vec![answer_of(self.design.visibility, op, found)]),
@@ -775,6 +766,7 @@ impl<K: Key> Execution<K> {
                 let parts = match op {
                     Op::Scan(_) => self.touched.len(),
                     Op::MultiGet(keys) => keys.len(),
+                    Op::Commit(changes) => changes.len(),
                     _ => 1,
                 };
                 let number = self.medium.invoke(place, parts);

@@ -38,7 +38,7 @@ fn the_defects_of_the_pool_and_nine_designs_are_caught() {
         "kv-wb-tree",
     ];
     assert_caught(&designs, 58);
-    assert!(Defect::ALL.len() >= 165, "only {} defects are seeded", Defect::ALL.len());
+    assert!(Defect::ALL.len() >= 171, "only {} defects are seeded", Defect::ALL.len());
 }
 
 /// Looks for defects that only certain scenarios can show, in those alone.
@@ -56,7 +56,13 @@ fn defects_that_take_a_certain_scenario_are_caught() {
         ("u64/split-two-leaves-growing@2", Defect::GrowthEarly),
         ("u64/split-leaf-middle", Defect::CutWithoutRoom),
     ];
-    for (filter, defect) in cases {
+    assert_each_caught(&cases);
+}
+
+/// Looks for each defect in the scenarios whose names contain its filter.
+#[track_caller]
+fn assert_each_caught(cases: &[(&str, Defect)]) {
+    for &(filter, defect) in cases {
         let request = Request { filter: filter.into(), ..Request::default() };
         let mut is_caught = false;
         let outcome = run_defects(&[defect], &request, &mut |result| {
@@ -65,6 +71,18 @@ fn defects_that_take_a_certain_scenario_are_caught() {
         outcome.expect("the design exists");
         assert!(is_caught, "{} in {filter}", defect.about().name);
     }
+}
+
+#[test]
+fn defects_of_batches_are_caught() {
+    assert_each_caught(&[
+        ("u64/commit-many-empty", Defect::BatchEarly),
+        ("u64/commit-leaves-then-insert", Defect::BatchEnded),
+        ("u64/small-scale-commit-leaves-then-insert", Defect::ListShort),
+        ("u64/commit-leaves", Defect::BatchFractured),
+        ("u64/commit-beside-reads@2", Defect::BatchUnlatched),
+        ("text/commit-beside-writes@2", Defect::BatchStale),
+    ]);
 }
 
 #[test]

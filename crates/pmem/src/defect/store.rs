@@ -53,4 +53,46 @@ defects! {
         "a write that depends on a value replaces a newer one, which another thread's update lost",
         "a condition that is checked before the latch",
     ),
+    /// A batch commits its log without the fence of what the log publishes.
+    BatchEarly = own(
+        "store",
+        "batch-early",
+        "the log of a batch may become durable before the entries and leaves that it publishes",
+        "a log that is committed too early",
+    ),
+    /// A batch ends its log before the logged words are durable in place.
+    BatchEnded = own(
+        "store",
+        "batch-ended",
+        "the log of a batch is ended before the words that it changes are durable",
+        "a log that is ended too early",
+    ),
+    /// A replay applies no more changes of a list than fit the slot of a log.
+    ListShort = own(
+        "store",
+        "list-short",
+        "a replay applies the first change of a list and leaves the others out",
+        "a log of more changes than its slot holds",
+    ),
+    /// A batch commits one leaf after the other.
+    BatchFractured = own(
+        "store",
+        "batch-fractured",
+        "a batch changes one leaf after the other, each while it holds the latches of all",
+        "changes of several nodes that are committed one by one",
+    ),
+    /// A batch does not compare its conditions once more under its latches.
+    BatchStale = own_threads(
+        "store",
+        "batch-stale",
+        "a batch compares its conditions before it latches: it replaces a newer value, which is lost",
+        "conditions that are checked before the latches",
+    ),
+    /// A batch makes one change after the other, each under its own latch.
+    BatchUnlatched = own_threads(
+        "store",
+        "batch-unlatched",
+        "a batch makes one change after the other, and latches one leaf at a time",
+        "changes of several nodes under one latch at a time",
+    ),
 }

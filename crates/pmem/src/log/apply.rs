@@ -11,6 +11,9 @@ use crate::word::{PmPtr, PmWord};
 /// The end of the superblocks, as an offset.
 const SUPERBLOCKS_END: u64 = 0x2000;
 
+/// The number of words before a word among which another one of its line is looked for.
+const NEAR_WORDS: usize = 24;
+
 /// Stores each value at its offset, in order. Durable on return.
 ///
 /// # Errors
@@ -39,11 +42,13 @@ pub(super) fn write_back<M: Medium>(medium: &M, offsets: &[u64]) -> Result<Fence
     Ok(medium.fence())
 }
 
-/// Flushes each line that holds a word of `offsets`, once.
+/// Flushes each line that holds a word of `offsets`: once for the words that are close together
+/// there, which are all of a slot.
 fn flush_lines<M: Medium>(medium: &M, offsets: &[u64]) -> Result<(), Corrupt> {
     for (index, &offset) in offsets.iter().enumerate() {
         let line = |offset| line_of(offset as usize);
-        if !offsets[..index].iter().any(|&other| line(other) == line(offset)) {
+        let before = &offsets[index.saturating_sub(NEAR_WORDS)..index];
+        if !before.iter().any(|&other| line(other) == line(offset)) {
             medium.flush(words_at(medium, PmPtr::new(offset), 1)?);
         }
     }

@@ -8,12 +8,19 @@
 //! | 48 | 8 | check | data | CRC-32C of the pairs in use and of the seal |
 //! | 56 | 8 | seal | commit | number (48 bits), line (6), lines (6), pairs (4); 0: nothing |
 //!
+//! More changes than fit a slot are a *list* in a block of the pool: the same pairs, one behind the
+//! other. Its slot has one line, with two pairs and the code 4 in place of their number: offset and
+//! length of the list, its checksum and 0.
+//!
 //! 1. The seal is stored last in its line, and cleared before any other word of the line changes. A
 //!    line persists in order, so if a crash leaves the seal, it leaves the whole line.
 //! 2. A transaction is committed if all its lines have their seals with the same number.
 //! 3. So a seal with a wrong checksum is damage, never a torn write.
+//! 4. A list is durable before the seal that names it, and its block is freed after that seal is
+//!    cleared. So a list with a wrong checksum is damage, too.
 
 use super::apply::{self, apply};
+use super::redo_list::{self, RedoList};
 use super::slots::{self, Lease, SEAL, SLOT_LINES, SlotState};
 use crate::checksum::checksum_words;
 use crate::defect::Defect;
@@ -23,6 +30,10 @@ use crate::medium::{Fenced, Medium, offset_of};
 use crate::word::PmWord;
 
 const LINE_PAIRS: usize = 3;
+/// The code for the number of pairs in the line of a list.
+const LIST: usize = LINE_PAIRS + 1;
+/// The number of pairs in the line of a list.
+const LIST_PAIRS: usize = 2;
 const CHECK: usize = LINE_WORDS - 2;
 
 /// The largest number of words that one transaction changes.
@@ -64,7 +75,24 @@ impl<'p, M: Medium> RedoLog<'p, M> {
         for (pair, (word, value)) in pairs.iter_mut().zip(changes) {
             *pair = (offset_of(medium, word).offset(), *value);
         }
-        let committed = Committed { medium, lease, pairs, count: changes.len(), open: true };
+        let pairs = Pairs::Few(pairs, changes.len());
+        let committed = Committed { medium, lease, pairs, open: true };
+        committed.write(slots.next_txid());
+        let _ = medium.fence();
+        committed
+    }
+
+    /// Commits the changes of `list`, like [`commit`](Self::commit). `_published` shows that the
+    /// list is durable, too.
+    ///
+    /// ```text
+    /// W seal = 0, the list's place and checksum    crash before |: the log has no effect unless
+    /// W seal                                       the line is there
+    /// F line |         -> durable      budget: 1 line, 1 fence
+    /// ```
+    pub fn commit_list(self, list: RedoList, _published: Fenced) -> Committed<'p, M> {
+        let Self { medium, slots, lease } = self;
+        let committed = Committed { medium, lease, pairs: Pairs::List(list), open: true };
         committed.write(slots.next_txid());
         let _ = medium.fence();
         committed
@@ -79,31 +107,58 @@ impl<'p, M: Medium> RedoLog<'p, M> {
 pub struct Committed<'p, M: Medium> {
     medium: &'p M,
     lease: Lease<'p>,
-    pairs: [(u64, u64); PAIRS_MAX],
-    count: usize,
+    pairs: Pairs,
     open: bool,
+}
+
+/// The changes of a transaction: offsets of words, each with its new value.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a transaction that fits a slot allocates nothing")]
+enum Pairs {
+    /// Changes that fit a slot, and their number.
+    Few([(u64, u64); PAIRS_MAX], usize),
+    List(RedoList),
+}
+
+impl Pairs {
+    fn all(&self) -> &[(u64, u64)] {
+        match self {
+            Self::Few(pairs, count) => &pairs[..*count],
+            Self::List(list) => list.pairs(),
+        }
+    }
 }
 
 impl<M: Medium> Committed<'_, M> {
     fn write(&self, txid: u64) {
-        let medium = self.medium;
-        let lines = self.count.div_ceil(LINE_PAIRS);
-        let words = slots::words(self.medium, self.lease.index());
-        let parts = self.pairs[..self.count].chunks(LINE_PAIRS);
-        for (index, (line, pairs)) in words.chunks_exact(LINE_WORDS).zip(parts).enumerate() {
-            let seal = Seal { txid, line: index, lines, pairs: pairs.len() };
-            medium.store(&line[SEAL], 0);
-            if M::INJECTS_DEFECTS && medium.injects(Defect::LogUnmarked) {
-                medium.store(&line[SEAL], seal.encode());
+        match &self.pairs {
+            Pairs::Few(pairs, count) => {
+                let lines = count.div_ceil(LINE_PAIRS);
+                for (index, pairs) in pairs[..*count].chunks(LINE_PAIRS).enumerate() {
+                    self.write_line(Seal { txid, line: index, lines, pairs: pairs.len() }, pairs);
+                }
             }
-            for (target, &(offset, value)) in line.chunks_exact(2).zip(pairs) {
-                medium.store(&target[0], offset);
-                medium.store(&target[1], value);
+            Pairs::List(list) => {
+                self.write_line(Seal { txid, line: 0, lines: 1, pairs: LIST }, &list.place());
             }
-            medium.store(&line[CHECK], line_checksum(pairs, seal));
-            medium.store(&line[SEAL], seal.encode());
-            medium.flush(line);
         }
+    }
+
+    fn write_line(&self, seal: Seal, pairs: &[(u64, u64)]) {
+        let medium = self.medium;
+        let at = seal.line * LINE_WORDS;
+        let line = &slots::words(medium, self.lease.index())[at..at + LINE_WORDS];
+        medium.store(&line[SEAL], 0);
+        if M::INJECTS_DEFECTS && medium.injects(Defect::LogUnmarked) {
+            medium.store(&line[SEAL], seal.encode());
+        }
+        for (target, &(offset, value)) in line.chunks_exact(2).zip(pairs) {
+            medium.store(&target[0], offset);
+            medium.store(&target[1], value);
+        }
+        medium.store(&line[CHECK], line_checksum(pairs, seal));
+        medium.store(&line[SEAL], seal.encode());
+        medium.flush(line);
     }
 
     /// Stores the logged values in place. Durable on return.
@@ -113,7 +168,7 @@ impl<M: Medium> Committed<'_, M> {
     /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence
     /// ```
     pub fn apply(&self) -> Fenced {
-        apply(self.medium, &self.pairs[..self.count]).expect("logged words lie in the pool")
+        apply(self.medium, self.pairs.all()).expect("logged words lie in the pool")
     }
 
     /// Ends the transaction. `_applied` shows that every logged word is durable in place, and
@@ -129,7 +184,12 @@ impl<M: Medium> Committed<'_, M> {
     }
 
     /// Calls [`apply`](Self::apply), then [`truncate`](Self::truncate).
-    pub fn finish(self) {
+    pub fn finish(mut self) {
+        if M::INJECTS_DEFECTS && self.medium.injects(Defect::BatchEnded) {
+            let _ = self.clear();
+            let _ = self.apply();
+            return;
+        }
         let applied = self.apply();
         let _ = self.truncate(applied);
     }
@@ -178,7 +238,9 @@ impl Seal {
             pairs: (word & 0xf) as usize,
         };
         let fits = seal.line == line && line < seal.lines && seal.lines <= SLOT_LINES;
-        (seal.txid != 0 && fits && (1..=LINE_PAIRS).contains(&seal.pairs)).then_some(seal)
+        let is_list = seal.pairs == LIST && seal.lines == 1;
+        let has_pairs = is_list || (1..=LINE_PAIRS).contains(&seal.pairs);
+        (seal.txid != 0 && fits && has_pairs).then_some(seal)
     }
 }
 
@@ -202,6 +264,10 @@ pub(super) fn read<M: Medium>(
         let Seal { txid, lines, .. } = *first.get_or_insert(seal);
         if (seal.txid, seal.lines) != (txid, lines) {
             return Ok(None);
+        }
+        if seal.pairs == LIST {
+            let at = offset_of(medium, &line[0]).offset();
+            return redo_list::read(medium, &pairs, at).map(Some);
         }
         all.extend(pairs);
         if index + 1 == lines {
@@ -230,7 +296,7 @@ fn read_line<M: Medium>(
     };
     let pairs: Vec<_> = line
         .chunks_exact(2)
-        .take(seal.pairs)
+        .take(if seal.pairs == LIST { LIST_PAIRS } else { seal.pairs })
         .map(|pair| (medium.load(&pair[0]), medium.load(&pair[1])))
         .collect();
     let (expected, found) = (line_checksum(&pairs, seal), medium.load(&line[CHECK]));

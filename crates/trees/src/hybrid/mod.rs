@@ -39,6 +39,7 @@
 //! | `micro_log` | split and delete under micro-logs; replay | left neighbour, leaf, inner nodes |
 //! | `remove` | remove | the leaf |
 //! | | merge | inner nodes; two leaves, by try-latch |
+//! | `batch` | several changes at once | all their leaves, then the inner nodes above them |
 //! | `bulk` | bulk load | the only leaf, then the inner node above it |
 //! | `recover` | create, open, check | none: no other thread uses the index |
 //! | `chain`, `links`, `line_set` | repairing the leaves; their order | none, for the same reason |
@@ -55,6 +56,7 @@
 //! | 24 | 8 | magic number | data | only with micro-logs |
 //! | 64 | 1984 | micro-logs | | only with [`Restructuring::MicroLogged`]: see `micro_log` |
 
+mod batch;
 mod bulk;
 mod chain;
 mod checkpoint;
@@ -129,6 +131,8 @@ impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
         f.debug_struct(S::SPEC.name).field("root", &self.root).finish_non_exhaustive()
     }
 }
+
+pub use batch::{PairChange, PairState};
 
 /// A leaf: the offset of its block, and the words of the block.
 struct LeafRef<'a> {

@@ -73,7 +73,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Merges the leaf that covers `key` with a neighbour, if the entries fit into one leaf. A left
     /// leaf that lacks space only because of removed entries is replaced first.
     #[cold]
-    fn merge_around(&self, key: K::Ref<'_>, guard: &Guard) -> Result<(), TreeError> {
+    pub(super) fn merge_around(&self, key: K::Ref<'_>, guard: &Guard) -> Result<(), TreeError> {
         let mut lacks_space = None;
         self.merge_once(key, guard, &mut lacks_space)?;
         let Some((left, added)) = lacks_space else { return Ok(()) };

@@ -4,7 +4,7 @@ use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts, Restructuring};
 use crate::fingerprint;
 use crate::index::{TreeError, WriteMode};
-use crate::inner::{Direction, InnerNodes};
+use crate::inner::{Direction, InnerNodes, LeafRoute, Restart};
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::{sort_pairs, sorted_by_keys};
@@ -19,25 +19,35 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
-            let leaf = self.leaf(route.leaf)?;
-            self.pool.medium().prefetch(leaf.words);
-            let latch = self.latch(&leaf);
-            let Some(version) = self.read_version(&leaf)? else {
-                restarts.count_unlinked(route.leaf)?;
-                continue;
-            };
-            let skips_validation =
-                M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeafStale);
-            if !skips_validation && !self.inner.is_current(&route) {
-                continue;
-            }
-            // `version` was read before `is_current`: at that version the leaf covered `key`, and
-            // the upgrade fails at any other.
-            let latch_guard = if skips_validation { latch.lock() } else { latch.upgrade(version) };
-            if let Some(latch_guard) = latch_guard {
-                return Ok((leaf, latch_guard));
+            if let Ok(latched) = self.latch_at(&route, &mut restarts)? {
+                return Ok(latched);
             }
         }
+    }
+
+    /// Latches the leaf at the end of `route`. Returns `Restart` if a writer changed the leaf, or
+    /// the inner node above it, meanwhile.
+    #[inline(always)]
+    pub(super) fn latch_at(
+        &self,
+        route: &LeafRoute,
+        restarts: &mut Restarts,
+    ) -> Result<Result<Latched<'_, M>, Restart>, Corrupt> {
+        let leaf = self.leaf(route.leaf)?;
+        self.pool.medium().prefetch(leaf.words);
+        let latch = self.latch(&leaf);
+        let Some(version) = self.read_version(&leaf)? else {
+            restarts.count_unlinked(route.leaf)?;
+            return Ok(Err(Restart));
+        };
+        let skips_validation = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeafStale);
+        if !skips_validation && !self.inner.is_current(route) {
+            return Ok(Err(Restart));
+        }
+        // `version` was read before `is_current`: at that version the leaf covered the key, and the
+        // upgrade fails at any other.
+        let latch_guard = if skips_validation { latch.lock() } else { latch.upgrade(version) };
+        Ok(latch_guard.map(|latch_guard| (leaf, latch_guard)).ok_or(Restart))
     }
 
     #[inline]
@@ -95,7 +105,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Makes space in the full leaf that covers `key`. Returns `true` if this has inserted `new` as
     /// well.
     #[cold]
-    fn ensure_space(
+    pub(super) fn ensure_space(
         &self,
         key: K::Ref<'_>,
         (leaf, latch_guard): Latched<'_, M>,

@@ -27,6 +27,7 @@
 
 mod bytes;
 mod note;
+mod staged;
 
 pub use bytes::LeafBytes;
 

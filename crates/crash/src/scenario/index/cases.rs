@@ -29,6 +29,7 @@ pub(crate) fn cases<K: SampleKey>(
     cases.structures()?;
     cases.unrepaired("")?;
     cases.maintenance()?;
+    cases.batches()?;
     cases.under_conditions();
     Ok(cases.list)
 }
@@ -57,7 +58,7 @@ fn updates<K: SampleKey>(number: u64) -> Vec<Op<K>> {
 
 /// The cases that also run in an aged pool: those that open it, and those whose nodes or logs take
 /// new numbers.
-const AGED: [&str; 7] = [
+const AGED: [&str; 8] = [
     "open-killed-use",
     "close-open-insert",
     "split-leaf-below-root",
@@ -65,10 +66,11 @@ const AGED: [&str; 7] = [
     "update-round",
     "tend-round",
     "reuse-middle",
+    "commit-leaves",
 ];
 /// The cases that also run at a small scale: those after which recovery walks, repairs and marks
 /// leaves.
-const SMALL_SCALE: [&str; 8] = [
+const SMALL_SCALE: [&str; 9] = [
     "open-killed",
     "split-leaf",
     "split-leaf-below-root",
@@ -77,6 +79,7 @@ const SMALL_SCALE: [&str; 8] = [
     "update-full",
     "update-often-beside",
     "reuse-middle",
+    "commit-leaves-then-insert",
 ];
 
 impl<K: SampleKey> CaseList<K> {

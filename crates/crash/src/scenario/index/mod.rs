@@ -7,6 +7,7 @@
 //!    machine had stopped once more, and used around the keys of the operation under test.
 
 mod alloc_faults;
+mod batch_cases;
 mod cases;
 mod exercise;
 pub(crate) mod maintenance_cases;

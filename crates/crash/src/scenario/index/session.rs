@@ -26,6 +26,8 @@ pub(crate) enum Op<K: Key> {
     /// A bulk load of sorted pairs into full nodes.
     Load(Vec<(K::Owned, u64)>),
     Remove(K::Owned),
+    /// A batch of writes, in the order of the keys; `None` removes a key.
+    Commit(Vec<(K::Owned, Option<u64>)>),
     Get(K::Owned),
     /// A scan of all pairs in an order.
     Scan(Order),
@@ -61,6 +63,7 @@ impl<K: Key> Clone for Op<K> {
             Self::Upsert(key, value) => Self::Upsert(key.clone(), *value),
             Self::Load(pairs) => Self::Load(pairs.clone()),
             Self::Remove(key) => Self::Remove(key.clone()),
+            Self::Commit(changes) => Self::Commit(changes.clone()),
             Self::Get(key) => Self::Get(key.clone()),
             Self::Scan(order) => Self::Scan(*order),
             Self::MultiGet(keys) => Self::MultiGet(keys.clone()),
@@ -130,6 +133,11 @@ impl<K: Key> core::fmt::Display for Op<K> {
             Self::Upsert(key, value) => write!(f, "upsert {} = {value}", show::<K>(key)),
             Self::Load(pairs) => write!(f, "load {} pairs", pairs.len()),
             Self::Remove(key) => write!(f, "remove {}", show::<K>(key)),
+            Self::Commit(changes) => {
+                let (first, last) = (changes.first(), changes.last());
+                let ends = [first, last].map(|end| end.map_or(String::new(), |c| show::<K>(&c.0)));
+                write!(f, "commit {} changes, {} to {}", changes.len(), ends[0], ends[1])
+            }
             Self::Get(key) => write!(f, "get {}", show::<K>(key)),
             Self::Scan(Order::Ascending) => f.write_str("scan upwards"),
             Self::Scan(Order::Descending) => f.write_str("scan downwards"),
@@ -195,6 +203,14 @@ impl<K: Key> ModelState<K> {
             }
             (Op::Load(loaded), Self::Index(pairs)) => pairs.extend(loaded.iter().cloned()),
             (Op::Remove(key), Self::Index(pairs)) => return pairs.remove(key),
+            (Op::Commit(changes), Self::Index(pairs)) => {
+                for (key, value) in changes {
+                    match value {
+                        Some(value) => drop(pairs.insert(key.clone(), *value)),
+                        None => drop(pairs.remove(key)),
+                    }
+                }
+            }
             (Op::Get(key), Self::Index(pairs)) => return pairs.get(key).copied(),
             _ => {}
         }
@@ -284,6 +300,11 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
         Op::Upsert(key, value) => index.upsert(K::borrow(key), *value),
         Op::Load(pairs) => index.bulk_load(&mut pairs.iter().cloned(), 100).map(|()| None),
         Op::Remove(key) => index.remove(K::borrow(key)),
+        Op::Commit(changes) => {
+            let changes: Vec<_> =
+                changes.iter().map(|(key, value)| (K::borrow(key), *value)).collect();
+            index.commit(&changes).map(|_| None)
+        }
         Op::Get(key) => index.get(K::borrow(key)),
         Op::WithMaintainer(op) => {
             let _maintainer = index.maintainer();

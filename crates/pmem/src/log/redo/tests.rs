@@ -1,4 +1,5 @@
 use super::*;
+use crate::log::RedoList;
 use crate::medium::torn::Torn;
 use crate::medium::{Count, Mapped};
 use crate::pool::{Opened, Pool, PoolError};
@@ -226,6 +227,76 @@ fn numbers_continue_after_a_clean_close() {
     let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
     assert_eq!(opened, Opened::Clean);
     assert_eq!(pool.log_slots.next_txid(), 3);
+}
+
+/// Commits changes of `count` words in a list.
+fn transact_list<M: Medium>(pool: &Pool<M>, count: u64, value: u64) {
+    let changes = changes(pool, count, value);
+    let bytes = RedoList::bytes(changes.len());
+    let block = pool.reserve(bytes).unwrap();
+    let list = RedoList::write(pool.medium(), block, &changes).unwrap();
+    let fenced = pool.medium().fence();
+    pool.redo_log().commit_list(list, fenced).finish();
+    pool.release(block, bytes);
+}
+
+/// Returns a pool whose test words are in a block, so that a list takes another.
+fn pool_for_lists(image: &[u8]) -> Pool<Torn> {
+    let pool = open(image).unwrap();
+    if pool.is_recovering() {
+        pool.finish_recovery();
+    }
+    assert_eq!(pool.reserve(0x2000).unwrap().offset(), DATA);
+    pool
+}
+
+#[test]
+fn a_crash_anywhere_leaves_all_of_a_list_or_nothing() {
+    const COUNT: u64 = 30;
+    let pool = pool_for_lists(&fresh());
+    let mut states = vec![vec![0; COUNT as usize]];
+    for value in [100, 200] {
+        transact_list(&pool, COUNT, value);
+        states.push((value..value + COUNT).collect());
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    pool.medium().crashes(4, |at, image| {
+        let found = values(&open(image).unwrap(), COUNT);
+        assert!(states.contains(&found), "crash after event {at}: {found:?}");
+        seen.insert(found);
+    });
+    assert_eq!(seen.len(), 3, "the crashes reach every state");
+}
+
+#[test]
+fn a_list_takes_one_line_of_the_log() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(POOL_BYTES).unwrap())).unwrap();
+    assert_eq!(pool.reserve(0x2000).unwrap().offset(), DATA);
+    pool.medium().take();
+    transact_list(&pool, 30, 7);
+    let counts = pool.medium().take();
+    assert_eq!((counts.lines, counts.fences), (8 + 1 + 30 + 1, 4));
+}
+
+#[test]
+fn a_damaged_list_is_detected() {
+    let pool = pool_for_lists(&fresh());
+    let changes = changes(&pool, 30, 100);
+    let block = pool.reserve(RedoList::bytes(changes.len())).unwrap();
+    let list = RedoList::write(pool.medium(), block, &changes).unwrap();
+    let at = block.offset() as usize;
+    let fenced = pool.medium().fence();
+    let committed = pool.redo_log().commit_list(list, fenced);
+    let image = pool.medium().crash(pool.medium().events(), |least, _| least);
+    drop(committed);
+    assert_eq!(values(&open(&image).unwrap(), 30), (100..130).collect::<Vec<_>>());
+    let line = (0..32).map(|byte| 0x3000 + byte).chain(0x3030..0x3040);
+    for byte in line.chain(at..at + 480) {
+        let mut damaged = image.clone();
+        damaged[byte] ^= 1 << (byte % 8);
+        let opened = open(&damaged);
+        assert!(matches!(opened, Err(PoolError::Corrupt(_))), "byte {byte:#x}: {opened:?}");
+    }
 }
 
 proptest! {
