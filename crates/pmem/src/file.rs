@@ -197,6 +197,12 @@ unsafe impl Medium for FileMedium {
         }
     }
     #[inline(always)]
+    fn flush_for_readers(&self, words: &[PmWord]) {
+        if self.reads_wait {
+            self.flush(words);
+        }
+    }
+    #[inline(always)]
     fn settle_noted(&self) {
         if self.reads_wait {
             self.wait_for_noted();

@@ -339,6 +339,11 @@ unsafe impl Simulation for Shared {
         self.log.lock().write(Event::Rely { first, lines }, Location::caller());
     }
 
+    fn flush_for_readers(&self, words: &[PmWord], at: CallSite) {
+        let Some((first, lines)) = self.arena.lines_of(words) else { return };
+        self.log.lock().write(Event::Flush { first, lines }, at);
+    }
+
     fn settle(&self, awaited: Awaited) {
         self.log.lock().write(Event::Await(awaited), Location::caller());
     }

@@ -463,6 +463,11 @@ unsafe impl Medium for Journaled {
             self.shared.journal.note_read(words);
         }
     }
+    fn flush_for_readers(&self, words: &[PmWord]) {
+        if self.shared.durability == Durability::Commit {
+            self.flush(words);
+        }
+    }
     #[inline]
     fn settle_noted(&self) {
         self.shared.journal.settle_noted();

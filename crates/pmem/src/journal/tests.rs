@@ -523,6 +523,27 @@ fn a_reader_waits_for_what_it_has_read_and_for_nothing_else() {
     }
 }
 
+/// A line whose content is durable, but not what leads to it: see
+/// [`flush_for_readers`](Medium::flush_for_readers).
+#[test]
+fn a_reader_of_a_line_that_was_flushed_again_waits_for_that_fence() {
+    let journal = open(&Recorder::new(empty(), None), None, 1, 1).unwrap();
+    let at = |line: u64| words_at(&journal.memory, PmPtr::new(line * 64), LINE_WORDS).unwrap();
+    store(&journal.memory, 64, 1);
+    journal.fence();
+    journal.sync_to(journal.ring.head()).unwrap();
+    for (flushes_again, expected) in [(false, 1), (true, 4)] {
+        store(&journal.memory, 128, 1);
+        if flushes_again {
+            noted::note(at(64).as_ptr() as usize, LINE_BYTES);
+        }
+        journal.fence();
+        journal.note_read(at(64));
+        journal.settle_noted();
+        assert_eq!(journal.synced.load(Ordering::Acquire), expected);
+    }
+}
+
 #[test]
 fn every_thread_that_waits_for_a_sync_wakes_also_if_it_fails() {
     const THREADS: u64 = 4;

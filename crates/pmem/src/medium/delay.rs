@@ -124,6 +124,10 @@ unsafe impl<M: Medium> Medium for Delay<M> {
         self.inner.note_read(words);
     }
     #[inline(always)]
+    fn flush_for_readers(&self, words: &[PmWord]) {
+        self.inner.flush_for_readers(words);
+    }
+    #[inline(always)]
     fn settle_noted(&self) {
         self.inner.settle_noted();
     }

@@ -385,6 +385,11 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// Default: nothing.
     #[inline(always)]
     fn note_read(&self, _words: &[PmWord]) {}
+    /// Flushes `words`, which hold nothing new, if those who [read](Self::note_read) them must wait
+    /// for the next fence, which publishes them. Default: nothing.
+    #[inline(always)]
+    #[track_caller]
+    fn flush_for_readers(&self, _words: &[PmWord]) {}
     /// Waits until what this thread has [noted](Self::note_read) is as durable as the medium
     /// promises, and forgets it. Default: nothing.
     #[inline(always)]

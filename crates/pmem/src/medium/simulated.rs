@@ -158,6 +158,10 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn note_read(&self, words: &[PmWord]) {
         let _ = words;
     }
+    /// Flushes `words` for those who read them, as [`Medium::flush_for_readers`]. Default: nothing.
+    fn flush_for_readers(&self, words: &[PmWord], at: CallSite) {
+        let _ = (words, at);
+    }
     /// Waits until the copies that are `awaited` are on the disk, as [`Medium::settle_writes`].
     /// Default: nothing, for a simulation whose fences do that.
     fn settle(&self, awaited: Awaited) {
@@ -361,6 +365,10 @@ unsafe impl Medium for Simulated {
     }
     fn note_read(&self, words: &[PmWord]) {
         self.simulation.note_read(words);
+    }
+    #[track_caller]
+    fn flush_for_readers(&self, words: &[PmWord]) {
+        self.simulation.flush_for_readers(words, Location::caller());
     }
     fn settle_noted(&self) {
         self.simulation.settle(Awaited::Noted);

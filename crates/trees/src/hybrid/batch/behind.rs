@@ -96,13 +96,13 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         Ok(all)
     }
 
-    /// Flushes a line of each new leaf once more. A lookup with a journal waits for the newest line
-    /// of its leaf, and so for the log, without which nothing reaches the leaf.
+    /// Flushes a line of each new leaf for its readers: they must wait for the log, without which
+    /// nothing reaches the leaf.
     pub(super) fn flush_behind(&self, leaves: &[BatchLeaf<'_, M>]) {
         for new in leaves.iter().flat_map(|leaf| &leaf.behind) {
             if let Ok(leaf) = self.leaf(new.leaf) {
                 let state = PairLeaf::state_word(leaf.words);
-                self.pool.medium().flush(core::slice::from_ref(state));
+                self.pool.medium().flush_for_readers(core::slice::from_ref(state));
             }
         }
     }
