@@ -164,6 +164,9 @@ fn line(
         }
         Event::Grow { bytes } => write!(text, "    grow to {bytes:#x} B"),
         Event::SyncLength => write!(text, "    sync the length"),
+        Event::Renew { first, lines } => {
+            write!(text, "    copy {:#x} again, {lines} lines", at(*first * 8))
+        }
         Event::Rely { first, lines } => {
             write!(text, "    rely on {:#x}, {lines} lines", at(*first * 8))
         }

@@ -120,6 +120,7 @@ fn entries(trace: &Trace) -> Vec<ScriptEvent> {
             Event::Grow { .. }
             | Event::SyncLength
             | Event::Poison { .. }
+            | Event::Renew { .. }
             | Event::Rely { .. }
             | Event::Await(_)
             | Event::Return { .. } => {}

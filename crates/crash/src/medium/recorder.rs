@@ -341,7 +341,7 @@ unsafe impl Simulation for Shared {
 
     fn flush_for_readers(&self, words: &[PmWord], at: CallSite) {
         let Some((first, lines)) = self.arena.lines_of(words) else { return };
-        self.log.lock().write(Event::Flush { first, lines }, at);
+        self.log.lock().write(Event::Renew { first, lines }, at);
     }
 
     fn settle(&self, awaited: Awaited) {

@@ -160,7 +160,7 @@ impl Compiler {
             }
             Event::Poison { first, words } => self.poison(time, *first, *words),
             // A fence of persistent memory leaves nothing to wait for.
-            Event::Rely { .. } | Event::Await(_) => {}
+            Event::Renew { .. } | Event::Rely { .. } | Event::Await(_) => {}
             Event::Invoke { operation } => {
                 debug_assert_eq!(self.history.operations.len(), *operation as usize);
                 self.history.operations.push((time, NEVER));

@@ -69,7 +69,7 @@ impl Copies {
                 }
                 lines(*first, new.len() as u32).for_each(|line| self.note(thread, line));
             }
-            Event::Flush { first, lines } => {
+            Event::Flush { first, lines } | Event::Renew { first, lines } => {
                 (*first..first + lines).for_each(|line| self.note(thread, line));
             }
             Event::Fence => {

@@ -36,6 +36,9 @@ pub(crate) enum Event {
     Grow { bytes: u64 },
     /// The guarantee that the length of the medium is durable.
     SyncLength,
+    /// The copy of `lines` consecutive lines once more, for their readers, at the thread's next fence:
+    /// see [`Medium::flush_for_readers`](bristlecone_pmem::Medium::flush_for_readers).
+    Renew { first: u32, lines: u32 },
     /// The note of the thread that it relies on what it has read in `lines` consecutive lines.
     Rely { first: u32, lines: u32 },
     /// The end of a wait of the thread for the copies of a [journal](crate::model).
@@ -83,7 +86,7 @@ impl Trace {
 impl Event {
     /// Returns `true` for an event that only a disk with a journal knows.
     pub(crate) fn is_of_journal(&self) -> bool {
-        matches!(self, Self::Rely { .. } | Self::Await(_))
+        matches!(self, Self::Renew { .. } | Self::Rely { .. } | Self::Await(_))
     }
 
     /// Returns the words that a store of data changes.

@@ -11,9 +11,6 @@ use crate::word::{PmPtr, PmWord};
 /// The end of the superblocks, as an offset.
 const SUPERBLOCKS_END: u64 = 0x2000;
 
-/// The number of words before a word among which another one of its line is looked for.
-const NEAR_WORDS: usize = 24;
-
 /// Stores each value at its offset, in order. Durable on return.
 ///
 /// # Errors
@@ -26,33 +23,27 @@ pub(super) fn apply<M: Medium>(medium: &M, pairs: &[(u64, u64)]) -> Result<Fence
         }
         medium.store(&words_at(medium, PmPtr::new(offset), 1)?[0], value);
     }
-    let offsets: Vec<_> = pairs.iter().map(|&(offset, _)| offset).collect();
-    write_back(medium, &offsets)
+    write_back(medium, pairs.iter().map(|&(offset, _)| offset))
 }
 
-/// Makes the words at `offsets` durable.
+/// Makes the words at `offsets` durable. Flushes each of their lines once.
 ///
 /// # Errors
 /// As [`apply`].
-pub(super) fn write_back<M: Medium>(medium: &M, offsets: &[u64]) -> Result<Fenced, Corrupt> {
-    flush_lines(medium, offsets)?;
+pub(super) fn write_back<M: Medium>(
+    medium: &M,
+    offsets: impl Iterator<Item = u64>,
+) -> Result<Fenced, Corrupt> {
+    let mut lines: Vec<_> = offsets.map(|offset| line_of(offset as usize) as u64).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    for line in lines {
+        medium.flush(words_at(medium, PmPtr::new(line), 1)?);
+    }
     if M::INJECTS_DEFECTS && medium.injects(Defect::UndoEndsEarly) {
         return Ok(Fenced::after_fence()); // Wrong: the log may end before the words are durable.
     }
     Ok(medium.fence())
-}
-
-/// Flushes each line that holds a word of `offsets`: once for the words that are close together
-/// there, which are all of a slot.
-fn flush_lines<M: Medium>(medium: &M, offsets: &[u64]) -> Result<(), Corrupt> {
-    for (index, &offset) in offsets.iter().enumerate() {
-        let line = |offset| line_of(offset as usize);
-        let before = &offsets[index.saturating_sub(NEAR_WORDS)..index];
-        if !before.iter().any(|&other| line(other) == line(offset)) {
-            medium.flush(words_at(medium, PmPtr::new(offset), 1)?);
-        }
-    }
-    Ok(())
 }
 
 /// Returns the greatest transaction number in a slot, valid or not. `seals` are the words of a line

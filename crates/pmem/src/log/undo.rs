@@ -236,9 +236,7 @@ impl<'p, M: Medium> UndoLog<'p, M> {
 
     fn write_back(&self) -> Result<Fenced, Corrupt> {
         let fresh = self.fresh.iter().map(|&(offset, _)| offset);
-        let offsets: Vec<_> =
-            fresh.chain(self.records.iter().map(|record| record.offset)).collect();
-        write_back(self.medium, &offsets)
+        write_back(self.medium, fresh.chain(self.records.iter().map(|record| record.offset)))
     }
 }
 

@@ -281,8 +281,15 @@ fn crashes(
         _ => Summary::default(),
     };
     let refusals = Request { campaign: Campaign::AllocFaults, ..request.clone() };
+    // A scenario has its row already: without a violation there is nothing more to say.
     let refused = match schedules.threads {
-        0 => explore(subjects, &refusals, &mut see),
+        0 => explore(subjects, &refusals, &mut |outcome: &Outcome| {
+            if outcome.violations.is_empty() {
+                progress.say(format!("{} {}, refusals", outcome.subject, outcome.scenario));
+            } else {
+                see(outcome);
+            }
+        }),
         _ => Summary::default(),
     };
     let threaded = Request { campaign: Campaign::Schedules(schedules), ..request.clone() };
