@@ -36,8 +36,8 @@ pub(crate) enum Event {
     Grow { bytes: u64 },
     /// The guarantee that the length of the medium is durable.
     SyncLength,
-    /// The copy of `lines` consecutive lines once more, for their readers, at the thread's next fence:
-    /// see [`Medium::flush_for_readers`](bristlecone_pmem::Medium::flush_for_readers).
+    /// One more copy of `lines` consecutive lines at the thread's next fence, for readers: see
+    /// [`Medium::flush_for_readers`](bristlecone_pmem::Medium::flush_for_readers).
     Renew { first: u32, lines: u32 },
     /// The note of the thread that it relies on what it has read in `lines` consecutive lines.
     Rely { first: u32, lines: u32 },
