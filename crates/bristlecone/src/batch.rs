@@ -180,7 +180,7 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// The errors of [`put`](Self::put), for any key. No pair has changed, but if inner nodes are
-    /// damaged all may have.
+    /// damaged all may have. A batch over many leaves needs space, even if it only deletes.
     ///
     /// # Persist order
     /// ```text
@@ -203,7 +203,9 @@ impl<M: Medium> Store<M> {
         let guard = self.pool().pin(); // I2 of `exchange`
         let mut changes = self.write_records(batch)?;
         loop {
-            if let Some(unmet) = self.find_unmet(batch, &mut changes, &guard)? {
+            let unmet = self.find_unmet(batch, &mut changes, &guard);
+            // Nothing points to the new records yet.
+            if let Some(unmet) = unmet.inspect_err(|_| drop(self.release_new(&changes)))? {
                 self.release_new(&changes)?;
                 return Ok(Err(unmet));
             }

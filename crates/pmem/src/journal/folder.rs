@@ -10,7 +10,7 @@
 
 use super::disk::{Disk, Place};
 use super::error::JournalError;
-use super::frame::{self, Expected};
+use super::frame;
 use super::mark::Mark;
 use super::options::JournalOptions;
 use super::ring::{self, Ring};
@@ -296,7 +296,7 @@ fn is_used_by_later(segments: &[File], ring: &Ring, mark: &Mark) -> Result<bool,
     let mut header = [0; frame::HEADER_BYTES];
     let read = first.read_exact_at(&mut header, 0);
     read.map_err(|e| JournalError::system("read the journal", e))?;
-    Ok(frame::announced(&header, Expected { nonce: later, position: 0, chain: 0 }).is_some())
+    Ok(frame::is_of(&header, later)) // Each segment begins with a frame, at whatever position.
 }
 
 /// Gives an empty file `bytes` bytes of space that reads as zeros (I3). With `zeroes` it writes

@@ -255,6 +255,9 @@ pub(super) fn greater_avx2(words: &[AtomicU64; 32], than: u64) -> u32 {
             next = out(reg) _,
             out("ymm0") _, out("ymm1") _, out("ymm2") _,
             out("ymm3") _, out("ymm4") _, out("ymm5") _,
+            // `vzeroupper` clears the upper half of each of the sixteen.
+            out("ymm6") _, out("ymm7") _, out("ymm8") _, out("ymm9") _, out("ymm10") _,
+            out("ymm11") _, out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
             options(nostack, readonly)
         );
     }

@@ -299,8 +299,16 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             }
         }
         self.commit_log(leaves, &log, list)?;
-        for NewLeaf { leaf, separator, word } in leaves.iter().flat_map(|leaf| &leaf.behind) {
-            self.inner.post::<Record>(&self.pool, separator, *word, *leaf)?;
+        for BatchLeaf { behind, .. } in &*leaves {
+            // From right to left: until its own separator is there, the keys of a new leaf lead to the
+            // latched one, never to another new leaf.
+            let mut behind: Vec<_> = behind.iter().collect();
+            if !(M::INJECTS_DEFECTS && medium.injects(Defect::BatchPostedForward)) {
+                behind.reverse();
+            }
+            for NewLeaf { leaf, separator, word } in behind {
+                self.inner.post::<Record>(&self.pool, separator, *word, *leaf)?;
+            }
         }
         Ok(())
     }
@@ -318,8 +326,10 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             (&[], _) => {}
             (&[(word, value)], _) => {
                 medium.commit(word, value, medium.fence());
+                // Before the lines for readers: a fence of many lines may be synced in parts.
+                medium.flush(core::slice::from_ref(word));
                 self.flush_behind(leaves);
-                let _ = medium.persist(core::slice::from_ref(word));
+                let _ = medium.fence();
             }
             (_, None) => {
                 let published = self.fence_published();

@@ -188,11 +188,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let right_words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
         medium.commit(&next[0], S::Leaf::encode_next(right.offset()), medium.fence());
+        medium.flush(next);
         if right_new.is_some() {
             // Who finds the new key there relies on the link, too.
             medium.flush_for_readers(&right_words[..1]);
         }
-        let _ = medium.persist(next);
+        let _ = medium.fence();
         S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         let inserted = match left_new {
             Some((key, value)) => {

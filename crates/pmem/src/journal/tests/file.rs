@@ -167,19 +167,27 @@ fn a_journal_of_another_time_is_refused() {
 /// that had, is gone.
 #[test]
 fn a_pool_of_one_open_earlier_than_its_journal_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let [path, copy] = ["a.pool", "copy"].map(|name| folder.path().join(name));
-    create(&path);
-    let (pool, _) = open(&path, Durability::Commit);
-    put(&pool, 7);
-    drop(pool);
-    std::fs::copy(&path, &copy).unwrap();
-    let (pool, _) = open(&path, Durability::Commit);
-    put(&pool, 8);
-    drop(pool);
-    std::fs::copy(&copy, &path).unwrap();
-    let opened = Journaled::open(&path, &options(Durability::Commit));
-    assert!(matches!(opened, Err(JournalError::Foreign { .. })));
+    // As many puts as fill the journal twice: then no segment has its first frame any more.
+    for puts in [1, 40_000] {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, copy] = ["a.pool", "copy"].map(|name| folder.path().join(name));
+        create(&path);
+        let (pool, _) = open(&path, Durability::Commit);
+        put(&pool, 7);
+        drop(pool);
+        std::fs::copy(&path, &copy).unwrap();
+        let (pool, _) = open(&path, Durability::Interval(Duration::from_secs(3600)));
+        let words = pool.words(block_of(&pool), 8).unwrap();
+        for value in 0..puts {
+            pool.medium().store(&words[0], value);
+            let _ = pool.medium().persist(&words[..1]);
+        }
+        pool.medium().sync().unwrap();
+        drop(pool);
+        std::fs::copy(&copy, &path).unwrap();
+        let opened = Journaled::open(&path, &options(Durability::Commit));
+        assert!(matches!(opened, Err(JournalError::Foreign { .. })), "after {puts} puts");
+    }
 }
 
 #[test]
