@@ -60,17 +60,7 @@ pub(super) fn cases<K: SampleKey>(
         vec![Op::MultiGet(vec![key(high + 1), key(high + MANY)]), far()],
         vec![Op::Get(key(high + MANY / 2)), far(), Op::Get(key(high + 1))],
     ];
-    // Two new leaves behind a full one. The last old keys move to the second.
-    let between = (1..8 * STRIDE).filter(|count| count % STRIDE != 0);
-    let far_behind: Vec<_> = between.map(|count| (high - count, Some(count))).collect();
-    let beside_two = [
-        vec![commit(&far_behind)],
-        vec![Op::Get(key(high)), remove(high)],
-        vec![Op::Get(key(high - 1)), Op::Get(key(high - STRIDE))],
-        vec![insert(high + 5)],
-    ];
     Ok(vec![
-        thread_scenario(design, "commit-two-behind", before.clone(), 0, beside_two),
         thread_scenario(design, "commit-beside-reads", before.clone(), 0, readers),
         thread_scenario(design, "commit-many-beside-reads", before.clone(), 0, behind),
         thread_scenario(design, "commit-beside-writes", before, 0, writers),

@@ -88,13 +88,6 @@ defects! {
         "a batch compares its conditions before it latches: it replaces a newer value, which is lost",
         "conditions that are checked before the latches",
     ),
-    /// A batch makes its new leaves known from left to right.
-    BatchPostedForward = own_threads(
-        "store",
-        "batch-posted-forward",
-        "a batch posts two new leaves from left to right: keys of the second lead to the first",
-        "leaves that are known before their neighbours",
-    ),
     /// A batch makes one change after the other, each under its own latch.
     BatchUnlatched = own_threads(
         "store",

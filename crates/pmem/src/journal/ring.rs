@@ -125,7 +125,8 @@ impl Ring {
     /// power cut on return.
     ///
     /// ```text
-    /// W 0 magic, 0 head, former      crash here: no record counts; the old nonce is there
+    /// W 0 magic, 0 head, former, slots = 0 if the boot is not known
+    ///                                crash here: no record counts; the old nonce is there
     /// W nonce, boot, slots           crash here: the old nonce is the former one (I4)
     /// W magic S                      -> durable
     /// ```
@@ -143,6 +144,13 @@ impl Ring {
         let store = |at: usize, value| self.file.store(&words[at], value);
         store(0, 0);
         self.head_word().store(0, Ordering::Release);
+        if boot == UNKNOWN_BOOT {
+            // Else a power cut could leave the new head with records of the former open. (I3)
+            let slots = self.words(SLOTS_AT, self.slots as usize * SLOT_WORDS);
+            for word in slots {
+                self.file.store(word, 0);
+            }
+        }
         store(FORMER, former);
         for (at, value) in (NONCE..).zip([nonce, boot[0], boot[1], self.slots]) {
             store(at, value);

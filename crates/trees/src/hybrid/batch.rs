@@ -11,7 +11,7 @@
 
 mod behind;
 
-use super::{Hybrid, HybridSpec, Latched, Restarts};
+use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::fingerprint;
 use crate::index::TreeError;
 use crate::inner::{self, Direction, InnerNodes, LeafRoute};
@@ -91,7 +91,7 @@ enum Attempt {
     Committed(Vec<Option<Value>>),
     /// A condition does not hold.
     Unmet,
-    /// A leaf had no free slot for a new entry, and was split.
+    /// Leaves had no free slot for a new entry, and were split.
     Split,
 }
 
@@ -146,12 +146,19 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
                 return Ok(Attempt::Unmet);
             }
         }
-        let full =
-            leaves.iter().position(|leaf| !leaf.added.is_empty() && self.free_slots(leaf) == 0);
-        if let Some(full) = full {
-            let BatchLeaf { latched, changes: covered, .. } = leaves.swap_remove(full);
+        let is_full = |leaf: &&BatchLeaf<'_, M>| {
+            !leaf.added.is_empty() && self.free_slots(&leaf.latched.0) == 0
+        };
+        let full = leaves.iter().filter(is_full).map(|leaf| changes[leaf.changes.start].key);
+        let full: Vec<_> = full.collect();
+        if !full.is_empty() {
             drop(leaves);
-            self.ensure_space(changes[covered.start].key, latched, None, &guard)?;
+            for key in full {
+                let latched = self.latch_leaf(key)?;
+                if self.free_slots(&latched.0) == 0 {
+                    self.ensure_space(key, latched, None, &guard)?;
+                }
+            }
             return Ok(Attempt::Split);
         }
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::BatchFractured) {
@@ -174,8 +181,8 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         Ok(Attempt::Committed(formers))
     }
 
-    fn free_slots(&self, leaf: &BatchLeaf<'_, M>) -> usize {
-        PairLeaf::free_slots(self.pool.medium(), leaf.latched.0.words)
+    fn free_slots(&self, leaf: &LeafRef<'_>) -> usize {
+        PairLeaf::free_slots(self.pool.medium(), leaf.words)
     }
 
     /// Latches the leaves that cover the keys of `changes`, from left to right. Descents run
@@ -299,14 +306,16 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             }
         }
         self.commit_log(leaves, &log, list)?;
-        for BatchLeaf { behind, .. } in &*leaves {
+        for BatchLeaf { behind, latched: (latched, _), .. } in &*leaves {
             // From right to left: until its own separator is there, the keys of a new leaf lead to the
             // latched one, never to another new leaf.
-            let mut behind: Vec<_> = behind.iter().collect();
-            if !(M::INJECTS_DEFECTS && medium.injects(Defect::BatchPostedForward)) {
-                behind.reverse();
-            }
-            for NewLeaf { leaf, separator, word } in behind {
+            for NewLeaf { leaf, separator, word } in behind.iter().rev() {
+                debug_assert!(
+                    self.inner
+                        .seek::<Record>(&self.pool, separator, Direction::Key)
+                        .is_ok_and(|route| route.leaf == latched.at),
+                    "an unlatched leaf would be asked for the keys of another one"
+                );
                 self.inner.post::<Record>(&self.pool, separator, *word, *leaf)?;
             }
         }

@@ -39,12 +39,10 @@ impl Interleaving {
 
 impl<K: Key> Run<'_, K> {
     /// Interrupts each of two threads once, at eight places for each of `schedules` at equal
-    /// distances, if one of the threads scans, commits a batch or maintains. Judges the results alone: the random
+    /// distances, if one of the threads scans or maintains. Judges the results alone: the random
     /// schedules explore the crashes. `accesses` is the number of both threads.
     pub(super) fn interrupt(&mut self, schedules: u64, accesses: u64) -> Result<(), Finding> {
-        let is_long = |op: &Op<K>| {
-            matches!(op, Op::Scan(_) | Op::MultiGet(_) | Op::Commit(_) | Op::RunMaintenance)
-        };
+        let is_long = |op: &Op<K>| matches!(op, Op::Scan(_) | Op::MultiGet(_) | Op::RunMaintenance);
         let threads = &self.scenario.threads;
         if threads.len() != 2 || !threads.iter().flatten().any(is_long) {
             return Ok(());

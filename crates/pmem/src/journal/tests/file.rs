@@ -335,3 +335,18 @@ fn the_holes_of_a_copied_journal_get_space_at_the_open() {
     assert!(now[0] >= before[0] && now[1] >= before[1], "no later store needs space");
     assert_eq!(answer(&pool), 7);
 }
+
+/// A ring that counts in any boot may have its head from the disk, and its slots not.
+#[test]
+fn a_record_of_the_open_before_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = Ring::create(&folder.path().join("ring"), 64).unwrap();
+    ring.stamp(11, None, 0).unwrap();
+    for at in 0..8 {
+        ring.put(at, 3, &[at; 8]);
+    }
+    ring.end(8);
+    ring.stamp(12, None, 11).unwrap();
+    ring.end(8);
+    assert_eq!(ring.checked(5), None);
+}

@@ -20,7 +20,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         added: &[AddedEntry<'_>],
     ) -> Result<(), TreeError> {
         for leaf in leaves {
-            if leaf.added.len() > self.free_slots(leaf) {
+            if leaf.added.len() > self.free_slots(&leaf.latched.0) {
                 self.write_behind(leaf, added)?;
             }
         }
@@ -34,7 +34,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         leaf: &mut BatchLeaf<'_, M>,
         added: &[AddedEntry<'_>],
     ) -> Result<(), TreeError> {
-        let mut free = self.free_slots(leaf);
+        let mut free = self.free_slots(&leaf.latched.0);
         let BatchLeaf { latched: (old, _), dropped, added: range, behind, .. } = leaf;
         let medium = self.pool.medium();
         let all = self.merged_entries(old, *dropped, &added[range.clone()])?;
