@@ -307,8 +307,8 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         }
         self.commit_log(leaves, &log, list)?;
         for BatchLeaf { behind, latched: (latched, _), .. } in &*leaves {
-            // From right to left: until its own separator is there, the keys of a new leaf lead to the
-            // latched one, never to another new leaf.
+            // From right to left: until its own separator is there, the keys of a new leaf lead to
+            // the latched one, never to another new leaf.
             for NewLeaf { leaf, separator, word } in behind.iter().rev() {
                 debug_assert!(
                     self.inner
