@@ -142,8 +142,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// F header |               -> durable   budget: lines of the right leaf + 2, 3 fences
     /// ```
     ///
-    /// A new key that belongs in the right leaf is written with that leaf; else it is inserted into
-    /// the left one after C2. A new key above all others gets a right leaf of its own, so that
+    /// A new key that belongs in the right leaf is written with that leaf, of which the fence of C1
+    /// copies a line again if reads wait for a journal; else it is inserted into the left one after C2. A new key above all others gets a right leaf of its own, so that
     /// ascending inserts leave full leaves behind.
     ///
     /// # Errors
