@@ -142,10 +142,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// F header |               -> durable   budget: lines of the right leaf + 2, 3 fences
     /// ```
     ///
-    /// A new key that belongs in the right leaf is written with that leaf, of which the fence of C1
-    /// copies a line again if reads wait for a journal. Else it is inserted into the left leaf after
-    /// C2. A new key above all others gets a right leaf of its own, so that ascending inserts leave
-    /// full leaves behind.
+    /// A new key that belongs in the right leaf is written with it; the fence of C1 then copies a
+    /// line of it again if reads wait for a journal. Else the key is inserted into the left leaf
+    /// after C2. A new key above all others gets a right leaf of its own, so that ascending inserts
+    /// leave full leaves behind.
     ///
     /// # Errors
     /// The pool is full, or damaged. All that a split reads it reads before C1, so that it does not
