@@ -29,8 +29,8 @@ Examples:
 
 Claims about node sizes, buffers and logs need a build with all node sizes: `cargo lab` makes and
 runs one. Without CLAIM the command measures all claims and runs every design on every modelled
-device: 10 to 20 minutes with --quick on two processors, an hour or two without; longer beside other
-work.
+device: about 10 minutes with --quick on two idle processors, an hour or two without; longer beside
+other work.
 Counts are the same on every machine. Times are ratios of paired repetitions within one run.
 Claims about devices are measured on models of them. Each number of the papers is a row, with a
 status: as described, scaled, substituted, not run. Verdicts: `yes` if a row that is as described

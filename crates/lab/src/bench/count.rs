@@ -4,10 +4,11 @@
 //! [`OPS_MAX`] operations of the workload on at most [`RECORDS_MAX`] of its records. The averages
 //! include splits and merges.
 
+use super::room::first_room_bytes;
 use super::run::{expect_none, load};
 use super::step::{Batch, Scratch, Step};
 use crate::error::{LabError, Result};
-use crate::system::{AnySystem, BASE_ROOM_BYTES, OnMedium, Session, System, SystemKey, Target};
+use crate::system::{AnySystem, OnMedium, Session, System, SystemKey, Target};
 use crate::workload::{BATCH, KeyBuffer, Plan, Recipe, Render};
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Mapped, Simulated};
@@ -98,7 +99,7 @@ fn count_keys<K: SystemKey>(target: &Target, recipe: &Recipe) -> Result<PerOp> {
         };
     }
     let opener = target.opener::<Simulated, K>(recipe.keys())?;
-    match opener.create(counting_medium(BASE_ROOM_BYTES)?)? {
+    match opener.create(counting_medium(first_room_bytes(target, recipe))?)? {
         AnySystem::Design(mut tree) => count_on::<K, _>(&mut tree, recipe),
         AnySystem::Store(mut store) => count_on::<K, _>(&mut store, recipe),
         AnySystem::Floor(mut lines) => count_on::<K, _>(&mut lines, recipe),
