@@ -89,11 +89,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let count = self.load(&header[0]) as usize;
         let words = count.saturating_mul(Self::LEAF_WORDS).saturating_add(HEADER_WORDS);
         let words = self.pool.words(at, words.min(isize::MAX as usize / 8)).ok()?;
+        // Before a buffer of that length: a damaged count may claim all of the pool.
+        if count == 0 || !self.pool.is_block(at, 8 * words.len() as u64) {
+            return None;
+        }
         let mut bytes = vec![0; 8 * (words.len() - HEADER_WORDS)];
         self.pool.medium().copy_out(&words[HEADER_WORDS..], &mut bytes);
-        let is_whole = count > 0
-            && u64::from(bristlecone_pmem::checksum(&bytes)) == self.load(&header[1])
-            && self.pool.is_block(at, 8 * words.len() as u64);
+        let is_whole = u64::from(bristlecone_pmem::checksum(&bytes)) == self.load(&header[1]);
         is_whole.then_some(bytes)
     }
 }
