@@ -1,9 +1,15 @@
 //! Inner nodes that a close has saved, with damage.
 
 use crate::{mapped, path_of_own_process, place};
+use bristlecone::{Batch, Error};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+/// The offset of the list of leaves behind the beginning of a checkpoint.
+const LEAVES: usize = 16;
+/// The bytes of a leaf in the list: prefix, separator, offset.
+const LEAF_BYTES: usize = 24;
 
 fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
@@ -21,6 +27,24 @@ fn damage(path: &Path, bytes: u64, change: impl Fn(&mut [u8])) {
     let at = word(&bytes, root + 8) as usize;
     change(&mut bytes[at..]);
     fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_batch_does_not_wait_for_a_leaf_that_it_has_latched() {
+    let place = place();
+    damage(&place.path, 1 << 20, |saved| {
+        let end = LEAVES + LEAF_BYTES * word(saved, 0) as usize;
+        assert!(end > LEAVES + 5 * LEAF_BYTES);
+        let first = word(saved, LEAVES + 16);
+        saved[LEAVES + 4 * LEAF_BYTES + 16..][..8].copy_from_slice(&first.to_le_bytes());
+        let sum = u64::from(bristlecone_pmem::checksum(&saved[LEAVES..end]));
+        saved[8..16].copy_from_slice(&sum.to_le_bytes());
+    });
+    let store = mapped().open(&place.path).unwrap();
+    assert_eq!((store.was_recovered(), store.stats().rebuilt_count), (false, 0));
+    let keys = (0..200).map(|number| format!("key {number:03}"));
+    let committed = store.commit(&keys.fold(Batch::new(), |batch, key| batch.put(key, "2")));
+    assert!(matches!(committed, Err(Error::Damaged { .. })), "{committed:?}");
 }
 
 #[test]

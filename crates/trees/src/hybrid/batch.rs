@@ -209,7 +209,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             }
             for (index, (key, route)) in keys.into_iter().zip(routes).enumerate() {
                 let at = group * inner::BATCH + index;
-                match self.latch_next(key, route, leaves.last(), &mut restarts)? {
+                match self.latch_next(key, route, &leaves, &mut restarts)? {
                     Some(latched) => leaves.push(BatchLeaf::new(latched, at)),
                     None => leaves.last_mut().expect("it covers the key").changes.end = at + 1,
                 }
@@ -218,13 +218,13 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         Ok(leaves)
     }
 
-    /// Latches the leaf that covers `key`, or returns `None` if it is `last`, which this thread has
-    /// latched. `route` may be out of date.
+    /// Latches the leaf that covers `key`, or returns `None` if it is the last of `leaves`, which
+    /// this thread has latched. `route` may be out of date.
     fn latch_next(
         &self,
         key: &[u8],
         mut route: Option<LeafRoute>,
-        last: Option<&BatchLeaf<'_, M>>,
+        leaves: &[BatchLeaf<'_, M>],
         restarts: &mut Restarts,
     ) -> Result<Option<Latched<'_, M>>, Corrupt> {
         loop {
@@ -238,8 +238,14 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             if !self.inner.is_current(&route) {
                 continue;
             }
-            if last.is_some_and(|last| last.latched.0.at == route.leaf) {
+            let is_route_of = |leaf: &BatchLeaf<'_, M>| leaf.latched.0.at == route.leaf;
+            if leaves.last().is_some_and(is_route_of) {
                 return Ok(None);
+            }
+            let is_held = self.latch(&self.leaf(route.leaf)?).is_held();
+            if is_held == Some(true) && leaves.iter().any(is_route_of) {
+                let (at, what) = (route.leaf.offset(), "leaf of two ranges of keys");
+                return Err(Corrupt { at, what, expected: 1, found: 2 });
             }
             if let Ok(latched) = self.latch_at(&route, restarts)? {
                 return Ok(Some(latched));
