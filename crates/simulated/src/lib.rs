@@ -6,9 +6,9 @@
 //! [`FORMS`] has a row for each design at each node size, in the order of their list. A form costs
 //! seconds of compile time, so a row has the forms that are used: integers at the default node
 //! size, which the laboratory takes, and integers and byte strings at the smallest, which the
-//! explorer takes. The feature `all-sizes` adds integers at all other sizes, and byte strings at
-//! the default one. A build with the environment variable `BRISTLECONE_DESIGNS=NAME,NAME` has these
-//! designs alone.
+//! explorer takes. The feature `all-sizes` adds integers at all other sizes, byte strings at the
+//! default one, and a design. A build with the environment variable
+//! `BRISTLECONE_DESIGNS=NAME,NAME` has the named designs alone.
 
 mod listed;
 mod variants;
@@ -20,12 +20,16 @@ use bristlecone_pmem::Simulated;
 use bristlecone_trees::erased::Forms;
 use bristlecone_trees::{Design, for_each_design};
 
+/// Designs that only claims of a paper need: the feature `all-sizes` has them.
+const OF_CLAIMS: &str = "fast-fair-wide";
+
 /// Returns whether this build has the design, or the store, called `name`.
 pub const fn is_built(name: &str) -> bool {
-    match option_env!("BRISTLECONE_DESIGNS") {
+    let is_named = match option_env!("BRISTLECONE_DESIGNS") {
         Some(list) => is_listed(list, name),
         None => true,
-    }
+    };
+    is_named && (cfg!(feature = "all-sizes") || !is_listed(OF_CLAIMS, name))
 }
 
 /// Designs that one experiment or one scenario takes at a size that is neither their default nor

@@ -32,8 +32,8 @@ pub enum UnknownDesign {
     },
     /// The design exists, and this build does not have it.
     #[error(
-        "{name} is not in this build, which has only the designs that BRISTLECONE_DESIGNS named; \
-         build without that variable"
+        "{name} is not in this build: BRISTLECONE_DESIGNS named others, or the feature `all-sizes` \
+         is missing, which `cargo lab` has"
     )]
     DesignNotBuilt {
         /// The name of the design.
@@ -156,6 +156,10 @@ macro_rules! for_each_design {
             "fast-fair-r" => $crate::designs::FastFairR<256>, [
                 $crate::designs::FastFairR<512>,
                 $crate::designs::FastFairR<256>,
+            ],
+            "fast-fair-wide" => $crate::designs::FastFairWide<256>, [
+                $crate::designs::FastFairWide<512>,
+                $crate::designs::FastFairWide<256>,
             ],
             "fast-fair-sp" => $crate::designs::FastFairSp<256>, [
                 $crate::designs::FastFairSp<512>,

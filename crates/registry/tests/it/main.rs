@@ -27,9 +27,9 @@ fn run_sizes(name: &str, suite: Suite) {
 /// Declares a module for each design, with a test for each suite, so that a failure names the
 /// design.
 macro_rules! conform {
-    ($($module:ident: $name:literal),* $(,)?) => {
+    ($($(#[$built:meta])? $module:ident: $name:literal),* $(,)?) => {
         const TESTED: &[&str] = &[$($name),*];
-        $(mod $module {
+        $($(#[$built])? mod $module {
             conform!(@tests $name, run_sizes; integer_model, budget);
             conform!(@tests $name, run; text_model, visits, bulk, loads, reopen, threads, histories,
                 maintainers, full, hostile_integers, hostile_texts);
@@ -64,6 +64,8 @@ conform! {
     wb_tree_r: "wb-tree-r",
     fast_fair: "fast-fair",
     fast_fair_r: "fast-fair-r",
+    #[cfg(feature = "all-sizes")]
+    fast_fair_wide: "fast-fair-wide",
     fast_fair_sp: "fast-fair-sp",
     fast_fair_sp_r: "fast-fair-sp-r",
     wo_tree: "wo-tree",

@@ -20,7 +20,7 @@ const OTHERS: [&str; 9] = [
     "fptree",
     "fast-fair",
     "lb-tree",
-    "fast-fair-sp",
+    "fast-fair-sp-r",
     "nv-tree",
     "wb-tree",
     "circ-tree",

@@ -170,7 +170,7 @@ where
         }
         let word = match path.rank.checked_sub(1) {
             None => S::Inner::LINK,
-            Some(last) => S::Inner::ENTRIES + 2 * S::Inner::nth(above, last)?.index + 1,
+            Some(last) => S::Inner::ENTRIES.word(S::Inner::nth(above, last)?.index) + 1,
         };
         Ok((above.word(word), at.offset()))
     }

@@ -140,7 +140,7 @@ where
                     let _ = entries.shift_out(entries.count(), index);
                 }
                 _ => {
-                    let word = S::Inner::ENTRIES + 2 * index;
+                    let word = S::Inner::ENTRIES.word(index);
                     return Err(view.corrupt(word, "separator that no leaf has", 0, key));
                 }
             }

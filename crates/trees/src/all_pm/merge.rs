@@ -254,7 +254,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             right.link = first.value;
             (pair.left.view, new, first.key)
         };
-        let word = self.shape(level).entries + 2 * between.index;
+        let word = self.shape(level).entries.word(between.index);
         self.write_free_slots(taker, level, &[new]);
         let mut changes = vec![(above.word(word), up)];
         self.plan(pair.left.view, &left, &mut changes);

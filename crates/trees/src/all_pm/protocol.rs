@@ -1,7 +1,7 @@
 //! Protocols: the ways in which several nodes change as one.
 
 use crate::index::TreeError;
-use crate::node::{Changes, Layout, Slot, View};
+use crate::node::{Changes, Entries, Layout, Slot, View};
 use bristlecone_pmem::log::{PAIRS_MAX, UndoLog, UndoLogs};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 
@@ -64,8 +64,8 @@ pub trait Protocol: Send + Sync + Sized + 'static {
     fn apply<M: Medium>(pool: &Pool<M>, change: (&PmWord, u64));
 
     /// Stores and flushes an entry in a place that is free since the commit, unless the protocol
-    /// has stored it already. `entries` is the first word of the node's first entry.
-    fn apply_entry<M: Medium>(_node: View<'_, M>, _entries: usize, _slot: Slot) {}
+    /// has stored it already. `entries` is the place of the node's entries.
+    fn apply_entry<M: Medium>(_node: View<'_, M>, _entries: Entries, _slot: Slot) {}
 
     /// Changes one word. Durable on return.
     ///
@@ -149,7 +149,7 @@ impl Protocol for Redo {
         pool.medium().flush(core::slice::from_ref(word));
     }
 
-    fn apply_entry<M: Medium>(node: View<'_, M>, entries: usize, slot: Slot) {
+    fn apply_entry<M: Medium>(node: View<'_, M>, entries: Entries, slot: Slot) {
         node.store_entry(entries, slot.index, slot.entry);
         node.flush_entries(entries, [slot.index]);
     }

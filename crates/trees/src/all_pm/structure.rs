@@ -9,7 +9,7 @@
 use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, start};
 use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
 use crate::key::{Entry, Key};
-use crate::node::{Changes, Image, Layout, Ordered, Slot, View};
+use crate::node::{Changes, Entries, Image, Layout, Ordered, Slot, View};
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::sync::{Guard, Latch, LatchBits, OnMedium};
@@ -49,8 +49,8 @@ pub(super) fn reserve_within<M: Medium>(
 pub(super) struct NodeShape {
     /// The most entries of a node.
     pub(super) capacity: usize,
-    /// The index of the first entry's first word.
-    pub(super) entries: usize,
+    /// The place of the entries.
+    pub(super) entries: Entries,
     /// The index of the latch word.
     pub(super) latch: usize,
     /// The bits of that word that are the latch.

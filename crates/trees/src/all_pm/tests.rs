@@ -220,16 +220,16 @@ fn a_copied_insert_and_its_splits_are_one_swap() {
 fn a_split_through_a_write_ahead_log_has_its_budget() {
     // An upper half of three lines and a root of one, or the parent's line. The log's line and the
     // lines of the words, which are the leaf's header and the root block's or the parent's line,
-    // and the log's state twice. A second line of the log, where the parent's entry moves.
-    let split = |log_lines: u64| (3 + 1 + log_lines + 2 + 2, 4);
+    // and the log's state twice. One more line of either, where the parent's entry moves.
+    let split = |moved: u64| (3 + 1 + 1 + moved + 2 + moved + 2, 4);
     let and_insert =
         |split: (u64, u64), insert: (u64, u64)| (split.0 + insert.0, split.1 + insert.1);
-    for (goes_below, log_lines) in [(false, [1, 1]), (true, [1, 2])] {
-        let costs = log_lines.map(|lines| and_insert(split(lines), (2, 2)));
+    for (goes_below, moved) in [(false, [0, 0]), (true, [0, 1])] {
+        let costs = moved.map(|moved| and_insert(split(moved), (2, 2)));
         assert_eq!(split_costs::<PersistentUnsorted<256>>(goes_below), costs, "{goes_below}");
-        // The pair goes behind the others of its leaf, or all move.
-        let insert = if goes_below { (3 + 3 + 2, 4) } else { (1 + 2 + 2, 4) };
-        let costs = log_lines.map(|lines| and_insert(split(lines), insert));
+        // The pair goes behind the others of its leaf, or all three move.
+        let insert = if goes_below { (3 + 3 + 2, 4) } else { (2 + 2 + 2, 4) };
+        let costs = moved.map(|moved| and_insert(split(moved), insert));
         assert_eq!(split_costs::<BTreeWal<256>>(goes_below), costs, "{goes_below}");
     }
 }

@@ -147,7 +147,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         for slot in &image.slots {
             let entry = slot.entry;
             let key = K::read_entry(self.pool_ref(), entry)?;
-            let at_word = self.shape(0).entries + 2 * slot.index;
+            let at_word = self.shape(0).entries.word(slot.index);
             check_order::<M, K>(view, at_word, previous.as_ref(), (range.low, range.high), &key)?;
             for (block, bytes) in
                 [K::entry_block(self.pool_ref(), entry)?, K::value_block(self.pool_ref(), entry)?]
@@ -173,7 +173,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut keys: Vec<K::Owned> = Vec::with_capacity(image.slots.len());
         for slot in &image.slots {
             let key = K::read(self.pool_ref(), slot.entry.key)?;
-            let at_word = self.shape(image.level).entries + 2 * slot.index;
+            let at_word = self.shape(image.level).entries.word(slot.index);
             check_order::<M, K>(view, at_word, keys.last(), (range.low, range.high), &key)?;
             if let Some((block, bytes)) = K::block(self.pool_ref(), slot.entry.key)? {
                 self.claim(walk, block, bytes)?;

@@ -66,7 +66,7 @@ impl Words for Volatile {
     /// ```
     #[inline(always)]
     fn set_value<M: Medium, L: Layout>(leaf: View<'_, M>, at: SlotPos, value: u64) {
-        leaf.store(L::ENTRIES + 2 * at.index + 1, value);
+        leaf.store(L::ENTRIES.word(at.index) + 1, value);
     }
 }
 

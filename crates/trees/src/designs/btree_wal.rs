@@ -2,7 +2,7 @@
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Wal};
 use crate::index::Design;
-use crate::key::Key;
+use crate::key::{Entry, Key};
 use crate::node::{Layout, LinearSorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
@@ -28,10 +28,10 @@ impl<const NODE: usize> Design for BTreeWal<NODE> {
         node_bytes: NODE,
         budget: Budget {
             // The count, and all entries of a leaf that becomes full.
-            insert: logged::<NODE>(1 + 2 * LinearSorted::<NODE>::CAPACITY),
+            insert: logged::<NODE>(1 + Entry::WIDE_WORDS * LinearSorted::<NODE>::CAPACITY),
             update: Cost::new(1, 1),
             // The count, and all entries but the last of a leaf that was full.
-            remove: logged::<NODE>(2 * LinearSorted::<NODE>::CAPACITY - 1),
+            remove: logged::<NODE>(1 + Entry::WIDE_WORDS * (LinearSorted::<NODE>::CAPACITY - 1)),
         },
         relies_on_line_order: false,
         features: &["optimistic-latches", "multi-get"],

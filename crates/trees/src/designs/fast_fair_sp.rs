@@ -7,11 +7,11 @@ use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::inner::{Inner, LinearSearch};
 use crate::key::Key;
-use crate::leaf::sorted_shift::{FencedAround, FlushFences, SortedShift};
+use crate::leaf::sorted_shift::{FencedAround, ShiftForm, SortedShift, Wide};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// FAST & FAIR leaves of `NODE` bytes under inner nodes in DRAM.
+/// FAST & FAIR leaves of `NODE` bytes, with entries of 32 B, under inner nodes in DRAM.
 #[derive(Debug)]
 pub struct FastFairSp<const NODE: usize>;
 
@@ -34,7 +34,7 @@ impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
             features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
         }
     };
-    type Leaf = SortedShift<NODE, FencedAround>;
+    type Leaf = SortedShift<NODE, Wide<FencedAround>>;
     type Inner<M: Medium> = Inner<M, LinearSearch>;
 }
 
@@ -52,12 +52,12 @@ mod tests {
     use bristlecone_pmem::{Mapped, Pool};
     use std::sync::Arc;
 
-    /// Returns the lines and fences of an insert that splits a full leaf of 256 B and goes to the
-    /// front of the lower half, where six entries shift over three lines.
-    fn split_cost<D: Design>() -> (u64, u64) {
+    /// Returns the lines and fences of an insert that splits a full leaf of 256 B with `capacity`
+    /// entries, and goes to the front of the lower half.
+    fn split_cost<D: Design>(capacity: u64) -> (u64, u64) {
         let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
         let tree = D::Index::<_, u64>::create(Arc::new(pool), "tree").unwrap();
-        for key in 1..=13 {
+        for key in 1..=capacity {
             tree.insert(10 * key, key).unwrap();
         }
         tree.pool().medium().take();
@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn a_split_costs_exactly_the_budget() {
-        assert_eq!(split_cost::<FastFairSp<256>>(), (4 + 2 + 3, 5 + 2 * 3));
-        assert_eq!(split_cost::<FastFairSpR<256>>(), (4 + 2 + 3, 3 + 3));
+        // Three entries of 32 B, or six of 16 B, shift over three lines.
+        assert_eq!(split_cost::<FastFairSp<256>>(7), (4 + 2 + 3, 5 + 2 * 3));
+        assert_eq!(split_cost::<FastFairSpR<256>>(13), (4 + 2 + 3, 3 + 3));
     }
 }

@@ -6,7 +6,7 @@ use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::inner::Inner;
 use crate::key::Key;
-use crate::leaf::sorted_shift::{FencedAfter, FlushFences, SortedShift};
+use crate::leaf::sorted_shift::{FencedAfter, ShiftForm, SortedShift};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 

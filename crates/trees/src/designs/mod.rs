@@ -52,7 +52,7 @@ pub use ccl_btree::CclBTree;
 pub use cell_tree::CellTree;
 pub use circ_tree::CircTree;
 pub use circ_tree_r::CircTreeR;
-pub use fast_fair::{FastFair, FastFairR};
+pub use fast_fair::{FastFair, FastFairR, FastFairWide};
 pub use fast_fair_sp::FastFairSp;
 pub use fast_fair_sp_r::FastFairSpR;
 pub use fptree::FpTree;

@@ -4,7 +4,7 @@
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Wal};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::{Bitmap, LinearSorted};
+use crate::node::{LinearSorted, WideBitmap};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
@@ -30,7 +30,7 @@ impl<const NODE: usize> Design for PersistentUnsorted<NODE> {
 }
 
 impl<const NODE: usize> AllPmSpec for PersistentUnsorted<NODE> {
-    type Leaf = Bitmap<NODE>;
+    type Leaf = WideBitmap<NODE>;
     type Inner = LinearSorted<NODE>;
     type LeafUpdate = FailureAtomic;
     type Protocol = Wal;

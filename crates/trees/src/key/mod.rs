@@ -231,6 +231,12 @@ pub struct Entry {
 pub const PLAIN: u8 = 0;
 
 impl Entry {
+    /// The number of words of a pair: a key word, then a value word.
+    pub const WORDS: usize = 2;
+    /// The number of words of a pair of 16 B + 16 B, as a report has them: key word, value word,
+    /// and as much padding, which nothing reads.
+    pub const WIDE_WORDS: usize = 4;
+
     /// Returns an entry of the encoding that every layer has.
     #[inline(always)]
     pub const fn plain(key: u64, value: u64) -> Self {

@@ -15,6 +15,10 @@
 //! | 40 | 8 | shifts | transient | direction in which entries move, for readers without a latch |
 //! | 48 | 16 each | entries | commit, data | key word, value word |
 //!
+//! A [`Wide`] node has entries of 32 B, each in one line: 16 B of padding, then key word and value
+//! word. Nothing reads or writes the padding; that of entry 0 holds the transient words. FAST is
+//! assumed to store a key of 16 B at once, so a word stands for it.
+//!
 //! 1. Keys increase, and key words of different keys differ. So key word 0, the least key, can be a
 //!    key only at entry 0; at a later entry it is the terminator. A full node has none.
 //! 2. Of adjacent entries with equal key words the rightmost is valid. A shift writes the two words
@@ -49,16 +53,17 @@ const TAG: usize = 3;
 const LATCH: usize = 4;
 const SHIFTS: usize = 5;
 const ENTRIES: usize = 6;
-const ENTRY_WORDS: usize = 2;
-
-/// The upper half of every tag.
-const MAGIC: u64 = 0xFA57_FA12;
+/// The upper half of every tag, less the number of words of an entry.
+const MAGIC: u64 = 0xFA57_FA10;
 /// The highest level: a tree that fits an address space has fewer levels.
 const LEVEL_MAX: u32 = 40;
 
-/// The fences around a flush of stores to a node. One always follows it. Where an order says
-/// `F .. |`, the flush has all of them; a budget counts them as those of so many flushes.
-pub trait FlushFences: Send + Sync + 'static {
+/// The form of a node: its entries, and the fences around a flush of stores to it. One always
+/// follows it. Where an order says `F .. |`, the flush has all of them; a budget counts them as
+/// those of so many flushes.
+pub trait ShiftForm: Send + Sync + 'static {
+    /// The number of words of an entry.
+    const ENTRY_WORDS: usize = Entry::WORDS;
     /// The number of fences of a flush.
     const FENCES: u32;
 
@@ -70,7 +75,7 @@ pub trait FlushFences: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct FencedAround;
 
-impl FlushFences for FencedAround {
+impl ShiftForm for FencedAround {
     const FENCES: u32 = 2;
 
     #[inline(always)]
@@ -83,11 +88,25 @@ impl FlushFences for FencedAround {
 #[derive(Debug)]
 pub struct FencedAfter;
 
-impl FlushFences for FencedAfter {
+impl ShiftForm for FencedAfter {
     const FENCES: u32 = 1;
 
     #[inline(always)]
     fn before_flush<M: Medium>(_: &M) {}
+}
+
+/// Entries of 32 B, with the fences of `F`.
+#[derive(Debug)]
+pub struct Wide<F>(PhantomData<F>);
+
+impl<F: ShiftForm> ShiftForm for Wide<F> {
+    const ENTRY_WORDS: usize = Entry::WIDE_WORDS;
+    const FENCES: u32 = F::FENCES;
+
+    #[inline(always)]
+    fn before_flush<M: Medium>(medium: &M) {
+        F::before_flush(medium);
+    }
 }
 
 /// A view of the node of `NODE` bytes at some offset of a pool.
@@ -127,15 +146,17 @@ pub struct NodeHeader {
     pub level: u32,
 }
 
-impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE> {
+impl<'p, M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'p, M, F, NODE> {
     /// The maximum number of entries.
     pub const CAPACITY: usize = {
         assert!(
             NODE.is_power_of_two() && NODE >= 128,
             "a node has a power of two of bytes, at least two lines"
         );
-        (NODE / 8 - ENTRIES) / ENTRY_WORDS
+        (NODE / 8 - ENTRIES - Entry::WORDS) / F::ENTRY_WORDS + 1
     };
+    /// The upper half of the tag.
+    const MAGIC: u64 = MAGIC | F::ENTRY_WORDS as u64;
     /// The number of lines of a node, which is the most that an insert or a remove flushes.
     pub const LINES: u32 = (NODE / 64) as u32;
 
@@ -168,8 +189,8 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
     pub fn check_tag(&self) -> Result<(), Corrupt> {
         let tag = self.load(TAG);
         let is_aligned = self.words.as_ptr().addr().is_multiple_of(64);
-        if tag >> 32 != MAGIC || !is_aligned || tag as u32 > LEVEL_MAX {
-            return Err(not_a_node(self.at(), tag));
+        if tag >> 32 != Self::MAGIC || !is_aligned || tag as u32 > LEVEL_MAX {
+            return Err(not_a_node(self.at(), Self::MAGIC, tag));
         }
         Ok(())
     }
@@ -198,18 +219,29 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
         words[LIVE] = u64::from(!entries.is_empty());
         words[SIBLING] = header.sibling.offset();
         words[LOW] = header.low;
-        words[TAG] = MAGIC << 32 | u64::from(header.level);
-        for (pair, entry) in words[ENTRIES..].chunks_exact_mut(ENTRY_WORDS).zip(entries) {
-            pair.copy_from_slice(&[entry.key, entry.value]);
+        words[TAG] = Self::MAGIC << 32 | u64::from(header.level);
+        for (index, entry) in entries.iter().enumerate() {
+            let at = Self::key_word(index);
+            words[at..at + Entry::WORDS].copy_from_slice(&[entry.key, entry.value]);
         }
         if M::INJECTS_DEFECTS && medium.injects(Defect::NoTerminator) {
-            words.truncate(ENTRIES + ENTRY_WORDS * entries.len());
+            words.truncate(Self::key_word(entries.len()));
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         F::before_flush(medium);
         medium.fill(target, &bytes);
     }
 
+    /// Returns the index of the key word of entry `index`. The value word is the next one.
+    #[inline(always)]
+    const fn key_word(index: usize) -> usize {
+        ENTRIES + F::ENTRY_WORDS * index
+    }
+    /// Returns `true` if entry `index` is the first of its line.
+    #[inline(always)]
+    const fn starts_line(index: usize) -> bool {
+        Self::key_word(index) % LINE_WORDS < F::ENTRY_WORDS
+    }
     #[inline(always)]
     fn load(&self, index: usize) -> u64 {
         self.medium.load(&self.words[index])
@@ -264,12 +296,12 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
     /// Returns the key word of entry `index`.
     #[inline(always)]
     pub fn key(&self, index: usize) -> u64 {
-        self.load(ENTRIES + ENTRY_WORDS * index)
+        self.load(Self::key_word(index))
     }
     /// Returns the value word of entry `index`.
     #[inline(always)]
     pub fn value(&self, index: usize) -> u64 {
-        self.load(ENTRIES + ENTRY_WORDS * index + 1)
+        self.load(Self::key_word(index) + 1)
     }
     /// Returns both words of entry `index`.
     #[inline(always)]
@@ -353,7 +385,7 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
     #[inline]
     pub fn update(&self, index: usize, value: u64) -> Fenced {
         debug_assert!(index < self.count(), "the entry to update exists");
-        let word = ENTRIES + ENTRY_WORDS * index + 1;
+        let word = Self::key_word(index) + 1;
         self.store(word, value);
         self.persist(word)
     }
@@ -361,10 +393,10 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
     #[inline(always)]
     fn set_entry(&self, index: usize, entry: Entry) {
         if M::INJECTS_DEFECTS && self.medium.injects(Defect::KeyBeforeValue) {
-            self.store(ENTRIES + ENTRY_WORDS * index, entry.key);
+            self.store(Self::key_word(index), entry.key);
         }
-        self.store(ENTRIES + ENTRY_WORDS * index + 1, entry.value);
-        self.store(ENTRIES + ENTRY_WORDS * index, entry.key);
+        self.store(Self::key_word(index) + 1, entry.value);
+        self.store(Self::key_word(index), entry.key);
     }
 
     /// Inserts `entry` before entry `p = index` of a node of `n = count` entries. Durable on
@@ -386,21 +418,21 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
         debug_assert!(entry.key != 0 || index == 0, "only the first key word can be 0 (I1)");
         if count + 1 < Self::CAPACITY && self.key(count + 1) != 0 {
             self.set_terminator(count + 1);
-            if starts_line(count + 1) {
-                let _ = self.persist(ENTRIES + ENTRY_WORDS * (count + 1));
+            if Self::starts_line(count + 1) {
+                let _ = self.persist(Self::key_word(count + 1));
             }
         }
         for moved in (index..count).rev() {
             self.set_entry(moved + 1, self.entry(moved));
-            if starts_line(moved + 1) {
-                let _ = self.persist(ENTRIES + ENTRY_WORDS * (moved + 1));
+            if Self::starts_line(moved + 1) {
+                let _ = self.persist(Self::key_word(moved + 1));
             }
         }
         self.set_entry(index, entry);
         if count == 0 {
             self.store(LIVE, 1);
         }
-        self.persist(ENTRIES + ENTRY_WORDS * index)
+        self.persist(Self::key_word(index))
     }
 
     /// Removes entry `d = index` of a node of `n = count` entries. Durable on return.
@@ -426,14 +458,14 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
         }
         for target in index..count - 1 {
             let Entry { key, value, .. } = self.entry(target + 1);
-            self.store(ENTRIES + ENTRY_WORDS * target, key);
-            self.store(ENTRIES + ENTRY_WORDS * target + 1, value);
-            let mut ends_line = starts_line(target + 1);
+            self.store(Self::key_word(target), key);
+            self.store(Self::key_word(target) + 1, value);
+            let mut ends_line = Self::starts_line(target + 1);
             if M::INJECTS_DEFECTS && self.medium.injects(Defect::DeleteFlush) {
-                ends_line = starts_line(target);
+                ends_line = Self::starts_line(target);
             }
             if ends_line {
-                let _ = self.persist(ENTRIES + ENTRY_WORDS * target);
+                let _ = self.persist(Self::key_word(target));
             }
         }
         self.set_terminator(count - 1);
@@ -444,12 +476,12 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
         if M::INJECTS_DEFECTS && self.medium.injects(Defect::DeleteFlush) {
             return self.medium.fence();
         }
-        self.persist(ENTRIES + ENTRY_WORDS * (count - 1))
+        self.persist(Self::key_word(count - 1))
     }
 
     #[inline(always)]
     fn set_terminator(&self, index: usize) {
-        self.store(ENTRIES + ENTRY_WORDS * index, 0);
+        self.store(Self::key_word(index), 0);
     }
 
     /// Removes all entries from `i = index` on. Durable on return.
@@ -459,7 +491,7 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
     /// F its line |          -> durable   budget: 1 line, 1 flush
     /// ```
     pub fn truncate(&self, index: usize) -> Fenced {
-        let word = if index == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * index };
+        let word = if index == 0 { LIVE } else { Self::key_word(index) };
         self.store(word, 0);
         self.persist(word)
     }
@@ -487,10 +519,10 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
         if count == 0 && end > 0 {
             self.store(LIVE, 1);
         }
-        let first = if count == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * count };
-        let last = (ENTRIES + ENTRY_WORDS * end + 1).min(NODE / 8);
+        let first = if count == 0 { LIVE } else { Self::key_word(count) };
+        let last = (Self::key_word(end) + 1).min(NODE / 8);
         F::before_flush(self.medium);
-        self.medium.persist(&self.words[first..last])
+        self.medium.persist(&self.words[first.min(last)..last])
     }
 
     /// Makes `sibling` the right neighbour. Durable on return.
@@ -564,15 +596,9 @@ impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE>
 }
 
 #[cold]
-fn not_a_node(at: PmPtr, found: u64) -> Corrupt {
+fn not_a_node(at: PmPtr, magic: u64, found: u64) -> Corrupt {
     let what = "tag of a shifting node";
-    Corrupt { at: at.offset() + 8 * TAG as u64, what, expected: MAGIC << 32, found }
-}
-
-/// Returns `true` if entry `index` is the first of its line.
-#[inline(always)]
-const fn starts_line(index: usize) -> bool {
-    (ENTRIES + ENTRY_WORDS * index).is_multiple_of(LINE_WORDS)
+    Corrupt { at: at.offset() + 8 * TAG as u64, what, expected: magic << 32, found }
 }
 
 #[cfg(test)]

@@ -6,40 +6,41 @@
 //! | 1 | 8 | link | data | next leaf |
 //! | 2 | 8 | latch | transient | version |
 //! | 3 | 8 | mark | data | magic number, level |
-//! | 4.. | 16 each | entries | data | key word, value word |
+//! | 4.. | 16 or 32 each | entries | data | key word, value word, padding |
 //!
 //! 1. An entry is durable before its bit is set, so nothing relies on the order in which the words
 //!    of a line persist.
 //! 2. A slot is used again only after the store that cleared its bit is durable.
 
 use super::{
-    Atomic, Changes, Image, Layout, Linked, SearchResult, SlotPos, View, Wordwise, Writer, encode,
-    level_of, mark,
+    Atomic, Changes, Entries, Image, Layout, Linked, SearchResult, SlotPos, View, Wordwise, Writer,
+    encode, level_of, mark, sized_magic,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord};
 use core::cmp::Ordering;
 
-/// The bitmap layout in nodes of `NODE` bytes; for leaves.
+/// The bitmap layout in nodes of `NODE` bytes, with entries of `ENTRY_WORDS` words; for leaves.
 #[derive(Debug)]
-pub struct Bitmap<const NODE: usize>;
+pub struct Bitmap<const NODE: usize, const ENTRY_WORDS: usize = { Entry::WORDS }>;
+
+/// The bitmap layout with entries of 32 B.
+pub type WideBitmap<const NODE: usize> = Bitmap<NODE, { Entry::WIDE_WORDS }>;
 
 const COMMIT: usize = 0;
 const LINK: usize = 1;
 const LATCH: usize = 2;
 const MARK: usize = 3;
-const ENTRIES: usize = 4;
-/// The magic number of the layout: "bitmap" in ASCII.
-const MAGIC: u64 = 0x7061_6d74_6962;
+/// The index of the first entry's first word.
+const FIRST: usize = 4;
+/// The name of the layout: "bitmap" in ASCII.
+const NAME: u64 = 0x7061_6d74_6962;
 
-impl<const NODE: usize> Bitmap<NODE> {
+impl<const NODE: usize, const ENTRY_WORDS: usize> Bitmap<NODE, ENTRY_WORDS> {
+    const MAGIC: u64 = sized_magic(NAME, ENTRY_WORDS);
     const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY);
-    const GEOMETRY: () = assert!(
-        NODE.is_multiple_of(64)
-            && Self::CAPACITY >= 4
-            && Self::CAPACITY <= 64
-            && (ENTRIES + 2 * Self::CAPACITY) * 8 <= NODE
-    );
+    const GEOMETRY: () =
+        assert!(NODE.is_multiple_of(64) && Self::CAPACITY >= 4 && Self::CAPACITY <= 64);
 
     fn bits(image: &Image) -> u64 {
         image.slots.iter().fold(0, |bits, slot| bits | 1 << slot.index)
@@ -51,23 +52,23 @@ impl<const NODE: usize> Bitmap<NODE> {
     }
 }
 
-impl<const NODE: usize> Layout for Bitmap<NODE> {
+impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_WORDS> {
     const BYTES: usize = NODE;
-    const CAPACITY: usize = (NODE / 8 - ENTRIES) / 2;
+    const CAPACITY: usize = Self::ENTRIES.capacity(NODE);
     const LATCH: usize = LATCH;
-    const ENTRIES: usize = ENTRIES;
+    const ENTRIES: Entries = Entries::new(FIRST, ENTRY_WORDS);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
         let bitmap = u64::MAX.checked_shr(64 - entries.len() as u32).unwrap_or(0);
-        let header = [bitmap, link, 0, mark(MAGIC, level)];
-        encode(&header, entries)
+        let header = [bitmap, link, 0, mark(Self::MAGIC, level)];
+        encode(&header, Self::ENTRIES, entries)
     }
 
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        level_of(node, MARK, MAGIC)
+        level_of(node, MARK, Self::MAGIC)
     }
 
     #[inline(always)]
@@ -88,7 +89,7 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
         let mut left = node.load(COMMIT) & Self::BITS;
         while left != 0 {
             let index = left.trailing_zeros() as usize;
-            let entry = node.entry(ENTRIES, index);
+            let entry = node.entry(Self::ENTRIES, index);
             if order(entry)? == Ordering::Equal {
                 return Ok(SearchResult::Found(SlotPos { index, rank: 0 }, entry));
             }
@@ -134,7 +135,7 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
     }
 }
 
-impl<const NODE: usize> Atomic for Bitmap<NODE> {
+impl<const NODE: usize, const ENTRY_WORDS: usize> Atomic for Bitmap<NODE, ENTRY_WORDS> {
     /// ```text
     /// W entry      1 line    crash before C: the entry is invisible (1)
     /// F entry |
@@ -148,11 +149,12 @@ impl<const NODE: usize> Atomic for Bitmap<NODE> {
         if M::INJECTS_DEFECTS && node.medium().injects(Defect::TokenFirst) {
             node.store(COMMIT, bitmap | 1 << index);
             let _ = node.persist(COMMIT..=COMMIT);
-            node.store_entry(ENTRIES, index, entry);
-            return node.persist(ENTRIES + 2 * index..=ENTRIES + 2 * index);
+            node.store_entry(Self::ENTRIES, index, entry);
+            let word = Self::ENTRIES.word(index);
+            return node.persist(word..=word);
         }
-        node.store_entry(ENTRIES, index, entry);
-        let word = ENTRIES + 2 * index;
+        node.store_entry(Self::ENTRIES, index, entry);
+        let word = Self::ENTRIES.word(index);
         let fenced = node.persist(word..=word);
         Self::commit(node, bitmap | 1 << index, fenced)
     }
@@ -169,11 +171,11 @@ impl<const NODE: usize> Atomic for Bitmap<NODE> {
     }
 }
 
-impl<const NODE: usize> Linked for Bitmap<NODE> {
+impl<const NODE: usize, const ENTRY_WORDS: usize> Linked for Bitmap<NODE, ENTRY_WORDS> {
     const LINK: usize = LINK;
 }
 
-impl<const NODE: usize> Wordwise for Bitmap<NODE> {
+impl<const NODE: usize, const ENTRY_WORDS: usize> Wordwise for Bitmap<NODE, ENTRY_WORDS> {
     /// ```text
     /// W entry      hidden
     /// W bitmap     last
@@ -187,8 +189,9 @@ impl<const NODE: usize> Wordwise for Bitmap<NODE> {
         let bitmap = node.load(COMMIT);
         let index = bitmap.trailing_ones() as usize;
         assert!(index < Self::CAPACITY, "the caller checked for a free slot");
-        writer.write_hidden(node.word(ENTRIES + 2 * index), entry.key);
-        writer.write_hidden(node.word(ENTRIES + 2 * index + 1), entry.value);
+        for (word, value) in Self::ENTRIES.words(index, entry) {
+            writer.write_hidden(node.word(word), value);
+        }
         (node.word(COMMIT), bitmap | 1 << index)
     }
 

@@ -13,7 +13,7 @@
 //! latch is free all entries are.
 
 use super::{
-    Atomic, Changes, Image, Layout, Linked, Ordered, SearchResult, Slot, SlotPos, View,
+    Atomic, Changes, Entries, Image, Layout, Linked, Ordered, SearchResult, Slot, SlotPos, View,
     apply_words, encode, find_ordered, level_of, mark, plan_words,
 };
 use crate::key::Entry;
@@ -78,12 +78,12 @@ impl<const NODE: usize> Layout for CircularNode<NODE> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = (NODE / 8 - SLOTS) / 2;
     const LATCH: usize = LATCH;
-    const ENTRIES: usize = SLOTS;
+    const ENTRIES: Entries = Entries::pairs(SLOTS);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         assert!(entries.len() <= Self::CAPACITY);
         let head = RingHead { base: 0, count: entries.len(), side: Side::Right };
-        encode(&[head.encode(), link, 0, mark(MAGIC, level)], entries)
+        encode(&[head.encode(), link, 0, mark(MAGIC, level)], Self::ENTRIES, entries)
     }
 
     #[inline(always)]

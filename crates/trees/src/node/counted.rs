@@ -6,15 +6,15 @@
 //! | 1 | 8 | link | data | next leaf, or leftmost child |
 //! | 2 | 8 | latch | transient | version |
 //! | 3 | 8 | mark | data | magic number, level |
-//! | 4.. | 16 each | entries | data | key word, value word |
+//! | 4.. | 16 or 32 each | entries | data | key word, value word, padding |
 //!
 //! 1. The first `count` entries are valid. The layout decides their order.
 //! 2. No word commits a change: it is complete when all of its words are stored. The caller makes
 //!    it failure-atomic, with a log, or leaves it torn by a crash, as the volatile baseline does.
 
 use super::{
-    Changes, Image, Layout, Linked, SearchResult, Slot, View, apply_words, encode, level_of, mark,
-    plan_words,
+    Changes, Entries, Image, Layout, Linked, SearchResult, Slot, View, apply_words, encode,
+    level_of, mark, plan_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -24,12 +24,15 @@ pub(super) const COUNT: usize = 0;
 const LINK: usize = 1;
 const LATCH: usize = 2;
 const MARK: usize = 3;
-pub(super) const ENTRIES: usize = 4;
+/// The index of the first entry's first word.
+const FIRST: usize = 4;
 
 /// The parts in which two counted layouts differ.
 pub(super) trait Counted: Send + Sync + 'static {
     /// The size of a node in bytes.
     const NODE: usize;
+    /// The number of words of an entry.
+    const ENTRY_WORDS: usize = Entry::WORDS;
     /// The name of the layout in ASCII, as its magic number.
     const MAGIC: u64;
     /// `true` if the entries are in key order.
@@ -58,14 +61,11 @@ pub(super) fn checked_count<L: Counted, M: Medium>(node: View<'_, M>) -> Result<
 
 /// Yields the words of `entries`, which come with their slot indices, then the link and the count
 /// of `image`.
-pub(super) fn words<'a>(
+pub(super) fn words<'a, L: Counted>(
     entries: impl Iterator<Item = (usize, Entry)> + 'a,
     image: &Image,
 ) -> impl Iterator<Item = (usize, u64)> + 'a {
-    let words = entries.flat_map(|(index, entry)| {
-        let at = ENTRIES + 2 * index;
-        [(at, entry.key), (at + 1, entry.value)]
-    });
+    let words = entries.flat_map(|(index, entry)| L::ENTRIES.words(index, entry));
     words.chain([(LINK, image.link), (COUNT, image.slots.len() as u64)])
 }
 
@@ -73,14 +73,14 @@ impl<L: Counted> Layout for L {
     const BYTES: usize = L::NODE;
     const CAPACITY: usize = {
         assert!(L::NODE.is_multiple_of(64));
-        (L::NODE / 8 - ENTRIES) / 2
+        L::ENTRIES.capacity(L::NODE)
     };
     const LATCH: usize = LATCH;
-    const ENTRIES: usize = ENTRIES;
+    const ENTRIES: Entries = Entries::new(FIRST, L::ENTRY_WORDS);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         assert!(entries.len() <= L::CAPACITY);
-        encode(&[entries.len() as u64, link, 0, mark(L::MAGIC, level)], entries)
+        encode(&[entries.len() as u64, link, 0, mark(L::MAGIC, level)], L::ENTRIES, entries)
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@
 //!    lines.
 
 use super::{
-    Atomic, Changes, Image, Layout, Linked, LowKeyed, SearchResult, Slot, SlotPos, View,
+    Atomic, Changes, Entries, Image, Layout, Linked, LowKeyed, SearchResult, Slot, SlotPos, View,
     apply_words, level_of, mark, plan_words,
 };
 use crate::key::Entry;
@@ -81,7 +81,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = Self::PAIRS;
     const LATCH: usize = LATCH;
-    const ENTRIES: usize = T::HEADER_WORDS;
+    const ENTRIES: Entries = Entries::pairs(T::HEADER_WORDS);
 
     /// Returns the bytes of the whole node, because vacancies must be 0.
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {

@@ -47,7 +47,7 @@ mod slot_only;
 mod sorted;
 mod view;
 
-pub use bitmap::Bitmap;
+pub use bitmap::{Bitmap, WideBitmap};
 pub use circular::CircularNode;
 pub use packed::Packed;
 pub(crate) use range::check_order;
@@ -56,7 +56,7 @@ pub use shifted::Shifted;
 pub use slot_bitmap::{SlotBitmap, SlotLine};
 pub use slot_only::SlotOnly;
 pub use sorted::{LinearSorted, Sorted};
-pub use view::View;
+pub use view::{Entries, View};
 
 use crate::key::Entry;
 use bristlecone_pmem::sync::LatchBits;
@@ -143,8 +143,8 @@ pub trait Layout: Send + Sync + 'static {
     const LATCH_BITS: LatchBits = LatchBits::Whole;
     /// The largest offset that a node may have, so that a link can name it.
     const OFFSET_MAX: u64 = u64::MAX;
-    /// The index of the first entry's first word.
-    const ENTRIES: usize;
+    /// The place of the entries.
+    const ENTRIES: Entries;
 
     /// Returns the bytes of a fresh node with `entries`, which are in key order if the layout is
     /// sorted. They may end before the node does, because free slots may hold anything.
@@ -196,7 +196,7 @@ pub trait Layout: Send + Sync + 'static {
     /// F value |  -> durable    budget: 1 line, 1 fence
     /// ```
     fn update<M: Medium>(node: View<'_, M>, at: SlotPos, value: u64) -> Fenced {
-        let word = Self::ENTRIES + 2 * at.index + 1;
+        let word = Self::ENTRIES.word(at.index) + 1;
         node.store(word, value);
         node.persist(word..=word)
     }
@@ -218,8 +218,7 @@ pub trait Layout: Send + Sync + 'static {
     /// Adds to `changes` the words of an entry that is in `image` and not yet in the node, unless
     /// [`plan`](Self::plan) adds them.
     fn plan_entry<'a, M: Medium>(node: View<'a, M>, slot: Slot, changes: &mut Changes<'a>) {
-        let word = Self::ENTRIES + 2 * slot.index;
-        plan_words(node, [(word, slot.entry.key), (word + 1, slot.entry.value)], changes);
+        plan_words(node, Self::ENTRIES.words(slot.index, slot.entry), changes);
     }
     /// Gives the node the content `image`, after a transaction with the [planned](Self::plan) words
     /// has committed, and flushes it. Durable after the next fence; until then recovery applies the
@@ -228,7 +227,7 @@ pub trait Layout: Send + Sync + 'static {
 
     /// Stores and flushes the key word of an entry, unless the transaction has stored it already.
     fn apply_key<M: Medium>(node: View<'_, M>, index: usize, key: u64) {
-        let word = Self::ENTRIES + 2 * index;
+        let word = Self::ENTRIES.word(index);
         if node.load(word) != key {
             node.store(word, key);
             node.flush(word..=word);
@@ -367,6 +366,12 @@ fn find_ordered<L: Ordered, M: Medium>(
     Ok(SearchResult::Found(SlotPos { index, rank }, entry))
 }
 
+/// Returns the magic number of the layout called `name` with entries of `entry_words` words: a byte
+/// before the name tells that they are wide.
+const fn sized_magic(name: u64, entry_words: usize) -> u64 {
+    ((entry_words / Entry::WORDS - 1) as u64) << 48 | name
+}
+
 /// Returns the mark of a node: the magic number of its layout, and its level.
 pub(crate) const fn mark(magic: u64, level: u64) -> u64 {
     magic << 8 | level
@@ -387,9 +392,12 @@ pub(crate) fn level_of<M: Medium>(
     Ok(level)
 }
 
-/// Returns the bytes of a node: the words of the header, then `entries`.
-pub(crate) fn encode(header: &[u64], entries: &[Entry]) -> Vec<u8> {
-    let body = entries.iter().flat_map(|entry| [entry.key, entry.value]);
+/// Returns the bytes of a node: the words of the header, which ends where `place` begins, then
+/// `entries`.
+pub(crate) fn encode(header: &[u64], place: Entries, entries: &[Entry]) -> Vec<u8> {
+    debug_assert_eq!(header.len(), place.word(0));
+    let words = |(index, &entry)| place.words(index, entry).map(|(_, word)| word);
+    let body = entries.iter().enumerate().flat_map(words);
     header.iter().copied().chain(body).flat_map(u64::to_le_bytes).collect()
 }
 

@@ -6,7 +6,7 @@
 //!    it visible.
 //! 2. A remove moves the last entry into the gap.
 
-use super::counted::{COUNT, Counted, ENTRIES, checked_count, words};
+use super::counted::{COUNT, Counted, checked_count, words};
 use super::{Image, Layout, SearchResult, Slot, SlotPos, View, Wordwise, Writer};
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium, PmWord};
@@ -28,7 +28,7 @@ impl<const NODE: usize> Counted for Packed<NODE> {
     ) -> Result<SearchResult, Corrupt> {
         let count = checked_count::<Self, M>(node)?;
         for index in 0..count {
-            let entry = node.entry(ENTRIES, index);
+            let entry = node.entry(Self::ENTRIES, index);
             if order(entry)? == Ordering::Equal {
                 return Ok(SearchResult::Found(SlotPos { index, rank: 0 }, entry));
             }
@@ -47,7 +47,7 @@ impl<const NODE: usize> Counted for Packed<NODE> {
             let gap = if stays { None } else { gaps.next() };
             (gap.unwrap_or(slot.index), slot.entry)
         };
-        words(image.slots.iter().map(place), image)
+        words::<Self>(image.slots.iter().map(place), image)
     }
 }
 
@@ -65,8 +65,8 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
     ) -> (&'a PmWord, u64) {
         let count = Self::count(node);
         assert!(count < Self::CAPACITY, "the caller checked for a free slot");
-        writer.write_hidden(node.word(ENTRIES + 2 * count), entry.key);
-        writer.write_hidden(node.word(ENTRIES + 2 * count + 1), entry.value);
+        writer.write_hidden(node.word(Self::ENTRIES.word(count)), entry.key);
+        writer.write_hidden(node.word(Self::ENTRIES.word(count) + 1), entry.value);
         (node.word(COUNT), count as u64 + 1)
     }
 
@@ -83,9 +83,9 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
         let count = Self::count(node);
         assert!(at.index < count, "the entry to remove exists");
         if at.index + 1 < count {
-            let last = node.entry(ENTRIES, count - 1);
-            writer.write_visible(node.word(ENTRIES + 2 * at.index), last.key);
-            writer.write_visible(node.word(ENTRIES + 2 * at.index + 1), last.value);
+            let last = node.entry(Self::ENTRIES, count - 1);
+            writer.write_visible(node.word(Self::ENTRIES.word(at.index)), last.key);
+            writer.write_visible(node.word(Self::ENTRIES.word(at.index) + 1), last.value);
         }
         (node.word(COUNT), count as u64 - 1)
     }

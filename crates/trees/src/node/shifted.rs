@@ -13,8 +13,8 @@
 //! before the null child do.
 
 use super::{
-    Changes, Image, InPlace, Layout, Linked, Ordered, SearchResult, ShiftedEntries, Slot, View,
-    apply_words, find_ordered, level_of, mark, plan_words,
+    Changes, Entries, Image, InPlace, Layout, Linked, Ordered, SearchResult, ShiftedEntries, Slot,
+    View, apply_words, find_ordered, level_of, mark, plan_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -23,7 +23,7 @@ use core::cmp::Ordering;
 const LINK: usize = 0;
 const LATCH: usize = 2;
 const MARK: usize = 3;
-const ENTRIES: usize = 4;
+const ENTRIES: Entries = Entries::pairs(4);
 /// The magic number of the layout: "shif" in ASCII.
 const MAGIC: u64 = 0x6669_6873;
 
@@ -35,20 +35,18 @@ impl<const NODE: usize> Shifted<NODE> {
     /// Yields the words of a node with the content `image`, with their indices.
     fn words_of(image: &Image) -> impl Iterator<Item = (usize, u64)> {
         let count = image.slots.len();
-        let entries = image.slots.iter().enumerate().flat_map(|(index, slot)| {
-            let at = ENTRIES + 2 * index;
-            [(at, slot.entry.key), (at + 1, slot.entry.value)]
-        });
-        let end = (count < Self::CAPACITY).then_some((ENTRIES + 2 * count + 1, 0));
+        let entries = image.slots.iter().enumerate();
+        let entries = entries.flat_map(|(index, slot)| ENTRIES.words(index, slot.entry));
+        let end = (count < Self::CAPACITY).then_some((ENTRIES.word(count) + 1, 0));
         entries.chain([(LINK, image.link)]).chain(end)
     }
 }
 
 impl<const NODE: usize> Layout for Shifted<NODE> {
     const BYTES: usize = NODE;
-    const CAPACITY: usize = (NODE / 8 - ENTRIES) / 2;
+    const CAPACITY: usize = ENTRIES.capacity(NODE);
     const LATCH: usize = LATCH;
-    const ENTRIES: usize = ENTRIES;
+    const ENTRIES: Entries = ENTRIES;
 
     /// Returns the bytes of the whole node, because a null child ends the entries.
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
@@ -56,7 +54,7 @@ impl<const NODE: usize> Layout for Shifted<NODE> {
         let mut image = vec![0; NODE / 8];
         image[LINK] = link;
         image[MARK] = mark(MAGIC, level);
-        for (pair, entry) in image[ENTRIES..].chunks_exact_mut(2).zip(entries) {
+        for (pair, entry) in image[ENTRIES.word(0)..].chunks_exact_mut(2).zip(entries) {
             pair.copy_from_slice(&[entry.key, entry.value]);
         }
         image.into_iter().flat_map(u64::to_le_bytes).collect()
@@ -90,7 +88,7 @@ impl<const NODE: usize> Layout for Shifted<NODE> {
         for index in 0..count {
             let child = entries.child(index);
             if child == entries.child_before(index) {
-                let word = ENTRIES + 2 * index + 1;
+                let word = ENTRIES.word(index) + 1;
                 return Err(node.corrupt(word, "child of two entries of a node", 0, child));
             }
         }
@@ -153,6 +151,6 @@ impl<const NODE: usize> Ordered for Shifted<NODE> {
 impl<const NODE: usize> InPlace for Shifted<NODE> {
     #[inline(always)]
     fn entries<M: Medium>(node: View<'_, M>) -> ShiftedEntries<'_, M> {
-        ShiftedEntries::new(node.medium(), node.words(), ENTRIES)
+        ShiftedEntries::new(node.medium(), node.words(), ENTRIES.word(0))
     }
 }

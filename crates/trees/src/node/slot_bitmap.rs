@@ -20,8 +20,8 @@
 mod commit;
 
 use super::{
-    Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect, encode,
-    find_ordered, level_of, mark,
+    Atomic, Changes, Entries, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect,
+    encode, find_ordered, level_of, mark,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
@@ -100,9 +100,9 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         NODE.is_multiple_of(64)
             && Self::CAPACITY >= 4
             && Self::SLOT_WORDS <= SLOT_WORDS_MAX
-            && SLOTS + Self::SLOT_WORDS <= Self::ENTRIES
+            && SLOTS + Self::SLOT_WORDS <= Self::ENTRIES.word(0)
             && Self::SLOT_LINES <= T::SLOT_LINES_MAX
-            && (Self::ENTRIES + 2 * Self::CAPACITY) * 8 <= NODE
+            && Self::CAPACITY <= Self::ENTRIES.capacity(NODE)
     );
 
     /// Returns byte `position` of the slot array: the count, or the index of the entry of rank
@@ -200,7 +200,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = geometry(NODE).0;
     const LATCH: usize = LATCH;
-    const ENTRIES: usize = geometry(NODE).1;
+    const ENTRIES: Entries = Entries::pairs(geometry(NODE).1);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
@@ -214,8 +214,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
                 bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
             }),
         );
-        header.resize(Self::ENTRIES, 0);
-        encode(&header, entries)
+        header.resize(Self::ENTRIES.word(0), 0);
+        encode(&header, Self::ENTRIES, entries)
     }
 
     #[inline(always)]
@@ -340,7 +340,7 @@ impl<const NODE: usize, T: SlotCommit> Atomic for SlotBitmapLayout<NODE, T> {
         new[rank + 1] = index as u8;
         new[0] += 1;
         let change = SlotChange { bitmap, next: bitmap | 2 << index, old, new };
-        T::insert(node, &change, Self::ENTRIES + 2 * index, entry)
+        T::insert(node, &change, Self::ENTRIES.word(index), entry)
     }
 
     /// Persist order: that of [`SlotCommit::remove`].

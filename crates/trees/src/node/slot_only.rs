@@ -24,8 +24,8 @@
 //!    latch stores it with the latch as it is.
 
 use super::{
-    Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect,
-    encode, find_ordered,
+    Atomic, Changes, Entries, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View,
+    bisect, encode, find_ordered,
 };
 use crate::key::Entry;
 use bristlecone_pmem::sync::LatchBits;
@@ -39,7 +39,7 @@ pub struct SlotOnly<const NODE: usize>;
 const COMMIT: usize = 0;
 /// The index of the word of link and latch.
 const LATCH: usize = 1;
-const ENTRIES: usize = 2;
+const ENTRIES: Entries = Entries::pairs(2);
 const SLOT_BITS: usize = 8;
 /// The bits of byte 0 that hold the number of entries; the level lies above them.
 const COUNT_BITS: usize = 3;
@@ -50,7 +50,7 @@ const _: () = assert!(LEVEL_MAX >> (SLOT_BITS - COUNT_BITS) == 0);
 
 /// Returns the number of entries that fit into a node.
 const fn capacity(node_bytes: usize) -> usize {
-    let capacity = (node_bytes / 8 - ENTRIES) / 2;
+    let capacity = ENTRIES.capacity(node_bytes);
     assert!(capacity >= 3 && capacity < 1 << COUNT_BITS && node_bytes.is_multiple_of(64));
     capacity
 }
@@ -134,12 +134,12 @@ impl<const NODE: usize> Layout for SlotOnly<NODE> {
     const CAPACITY: usize = capacity(NODE);
     const LATCH: usize = LATCH;
     const LATCH_BITS: LatchBits = LatchBits::BesideLink;
-    const ENTRIES: usize = ENTRIES;
+    const ENTRIES: Entries = ENTRIES;
     const OFFSET_MAX: u64 = NODE as u64 * (u64::MAX >> LINK_SHIFT);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         let slots = Slots::encode(level, 0..entries.len());
-        encode(&[slots.0, link_bits::<NODE>(link)], entries)
+        encode(&[slots.0, link_bits::<NODE>(link)], ENTRIES, entries)
     }
 
     /// A damaged link may also damage the latch beside it, so that no thread waits for it.
@@ -221,7 +221,7 @@ impl<const NODE: usize> Atomic for SlotOnly<NODE> {
         let free = |index: &usize| slots.indices().all(|taken| taken != *index);
         let index = (0..Self::CAPACITY).find(free).expect("the caller checked for a free slot");
         node.store_entry(ENTRIES, index, entry);
-        let word = ENTRIES + 2 * index;
+        let word = ENTRIES.word(index);
         let fenced = node.persist(word..=word);
         let indices = slots.indices();
         let indices = indices.clone().take(rank).chain([index]).chain(indices.skip(rank));

@@ -3,10 +3,10 @@
 //! The fields are those of `counted`. A search goes by halves ([`Sorted`]) or from the front
 //! ([`LinearSorted`]).
 
-use super::counted::{COUNT, Counted, ENTRIES, checked_count, words};
+use super::counted::{COUNT, Counted, checked_count, words};
 use super::{
     Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, Wordwise, Writer, bisect,
-    find_ordered,
+    find_ordered, sized_magic,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium, PmWord};
@@ -14,13 +14,14 @@ use core::cmp::Ordering;
 use core::marker::PhantomData;
 
 /// The sorted layout in nodes of `NODE` bytes, searched by halves.
-pub type Sorted<const NODE: usize> = SortedLayout<NODE, Halves>;
-/// The sorted layout in nodes of `NODE` bytes, searched from the front.
-pub type LinearSorted<const NODE: usize> = SortedLayout<NODE, FromFront>;
+pub type Sorted<const NODE: usize> = SortedLayout<NODE, Halves, { Entry::WORDS }>;
+/// The sorted layout in nodes of `NODE` bytes, with entries of 32 B, searched from the front.
+pub type LinearSorted<const NODE: usize> = SortedLayout<NODE, FromFront, { Entry::WIDE_WORDS }>;
 
-/// The sorted layout in nodes of `NODE` bytes, with the search `S`.
+/// The sorted layout in nodes of `NODE` bytes, with the search `S` and entries of `ENTRY_WORDS`
+/// words.
 #[derive(Debug)]
-pub struct SortedLayout<const NODE: usize, S>(PhantomData<S>);
+pub struct SortedLayout<const NODE: usize, S, const ENTRY_WORDS: usize>(PhantomData<S>);
 
 /// The search of a sorted node.
 pub trait SortedSearch: Send + Sync + 'static {
@@ -68,18 +69,23 @@ impl SortedSearch for FromFront {
     }
 }
 
-impl<const NODE: usize, S: SortedSearch> SortedLayout<NODE, S> {
+impl<const NODE: usize, S: SortedSearch, const ENTRY_WORDS: usize>
+    SortedLayout<NODE, S, ENTRY_WORDS>
+{
     #[inline(always)]
     fn write<M: Medium>(node: View<'_, M>, index: usize, entry: Entry, writer: &mut impl Writer) {
-        let at = ENTRIES + 2 * index;
-        writer.write_visible(node.word(at), entry.key);
-        writer.write_visible(node.word(at + 1), entry.value);
+        for (word, value) in Self::ENTRIES.words(index, entry) {
+            writer.write_visible(node.word(word), value);
+        }
     }
 }
 
-impl<const NODE: usize, S: SortedSearch> Counted for SortedLayout<NODE, S> {
+impl<const NODE: usize, S: SortedSearch, const ENTRY_WORDS: usize> Counted
+    for SortedLayout<NODE, S, ENTRY_WORDS>
+{
     const NODE: usize = NODE;
-    const MAGIC: u64 = 0x6465_7472_6f73; // "sorted"
+    const ENTRY_WORDS: usize = ENTRY_WORDS;
+    const MAGIC: u64 = sized_magic(0x6465_7472_6f73, ENTRY_WORDS); // "sorted"
     const IS_SORTED: bool = true;
 
     #[inline(always)]
@@ -91,11 +97,13 @@ impl<const NODE: usize, S: SortedSearch> Counted for SortedLayout<NODE, S> {
     }
 
     fn words_of(image: &Image) -> impl IntoIterator<Item = (usize, u64)> {
-        words(image.slots.iter().map(|slot| slot.entry).enumerate(), image)
+        words::<Self>(image.slots.iter().map(|slot| slot.entry).enumerate(), image)
     }
 }
 
-impl<const NODE: usize, S: SortedSearch> Wordwise for SortedLayout<NODE, S> {
+impl<const NODE: usize, S: SortedSearch, const ENTRY_WORDS: usize> Wordwise
+    for SortedLayout<NODE, S, ENTRY_WORDS>
+{
     /// ```text
     /// W entries from the last one to the rank, each one slot up; entry    visible; count    last
     /// ```
@@ -109,7 +117,7 @@ impl<const NODE: usize, S: SortedSearch> Wordwise for SortedLayout<NODE, S> {
         let count = Self::count(node);
         assert!(count < Self::CAPACITY && rank <= count, "the caller checked for a free slot");
         for index in (rank..count).rev() {
-            Self::write(node, index + 1, node.entry(ENTRIES, index), writer);
+            Self::write(node, index + 1, node.entry(Self::ENTRIES, index), writer);
         }
         Self::write(node, rank, entry, writer);
         (node.word(COUNT), count as u64 + 1)
@@ -127,20 +135,22 @@ impl<const NODE: usize, S: SortedSearch> Wordwise for SortedLayout<NODE, S> {
         let count = Self::count(node);
         assert!(at.rank < count, "the entry to remove exists");
         for index in at.rank + 1..count {
-            Self::write(node, index - 1, node.entry(ENTRIES, index), writer);
+            Self::write(node, index - 1, node.entry(Self::ENTRIES, index), writer);
         }
         (node.word(COUNT), count as u64 - 1)
     }
 }
 
-impl<const NODE: usize, S: SortedSearch> Ordered for SortedLayout<NODE, S> {
+impl<const NODE: usize, S: SortedSearch, const ENTRY_WORDS: usize> Ordered
+    for SortedLayout<NODE, S, ENTRY_WORDS>
+{
     #[inline(always)]
     fn partition<M: Medium>(
         node: View<'_, M>,
         mut before: impl FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<usize, Corrupt> {
         let count = checked_count::<Self, M>(node)?;
-        S::first_not(count, |rank| before(node.entry(ENTRIES, rank)))
+        S::first_not(count, |rank| before(node.entry(Self::ENTRIES, rank)))
     }
 
     #[inline(always)]
@@ -150,6 +160,6 @@ impl<const NODE: usize, S: SortedSearch> Ordered for SortedLayout<NODE, S> {
             let (expected, found) = (rank as u64 + 1, count as u64);
             return Err(node.corrupt(COUNT, "number of entries of a node", expected, found));
         }
-        Ok(Slot { index: rank, entry: node.entry(ENTRIES, rank) })
+        Ok(Slot { index: rank, entry: node.entry(Self::ENTRIES, rank) })
     }
 }

@@ -163,6 +163,7 @@ proptest! {
         check_atomic::<SlotLine<512>>(&picks);
         check_atomic::<Bitmap<256>>(&picks);
         check_atomic::<Bitmap<1024>>(&picks);
+        check_atomic::<WideBitmap<256>>(&picks);
         check_atomic::<SlotOnly<128>>(&picks);
         check_atomic::<SlotOnly<64>>(&picks);
         check_atomic::<Isle<Counters, 256>>(&picks);
@@ -170,9 +171,11 @@ proptest! {
         check_atomic::<Isle<InLine, 256>>(&picks);
         check_atomic::<Isle<InLine, 1024>>(&picks);
         check_wordwise::<Bitmap<256>>(&picks);
+        check_wordwise::<WideBitmap<256>>(&picks);
         check_wordwise::<Packed<256>>(&picks);
         check_wordwise::<Packed<1024>>(&picks);
         check_wordwise::<Sorted<256>>(&picks);
+        check_wordwise::<LinearSorted<128>>(&picks);
         check_wordwise::<LinearSorted<256>>(&picks);
         check_wordwise::<Sorted<4096>>(&picks);
     }
@@ -197,19 +200,22 @@ proptest! {
         read::<SlotOnly<64>>(&words);
         read::<Packed<512>>(&words);
         read::<Sorted<512>>(&words);
+        read::<LinearSorted<512>>(&words);
     }
 }
 
 #[test]
 fn capacities_are_those_of_the_pages() {
-    assert_eq!([SlotBitmap::<256>::CAPACITY, SlotBitmap::<256>::ENTRIES * 8], [13, 48]);
-    assert_eq!([SlotBitmap::<512>::CAPACITY, SlotBitmap::<512>::ENTRIES * 8], [28, 64]);
-    assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES * 8], [58, 96]);
+    assert_eq!([SlotBitmap::<256>::CAPACITY, SlotBitmap::<256>::ENTRIES.word(0) * 8], [13, 48]);
+    assert_eq!([SlotBitmap::<512>::CAPACITY, SlotBitmap::<512>::ENTRIES.word(0) * 8], [28, 64]);
+    assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES.word(0) * 8], [58, 96]);
     assert_eq!([Bitmap::<256>::CAPACITY, Bitmap::<512>::CAPACITY], [14, 30]);
     assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::<128>::CAPACITY], [62, 7]);
     assert_eq!([Isle::<Counters, 256>::PAIRS, Isle::<Counters, 512>::PAIRS], [12, 28]);
     assert_eq!([Isle::<Counters, 1024>::PAIRS, Isle::<Counters, 2048>::PAIRS], [60, 124]);
     assert_eq!([Sorted::<256>::CAPACITY, Sorted::<4096>::CAPACITY], [14, 254]);
+    assert_eq!([LinearSorted::<128>::CAPACITY, LinearSorted::<512>::CAPACITY], [3, 15]);
+    assert_eq!([WideBitmap::<256>::CAPACITY, WideBitmap::<512>::CAPACITY], [7, 15]);
 }
 
 #[test]
@@ -317,7 +323,7 @@ fn an_isle_leaf_tells_an_interrupted_insert_from_damage() {
         node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
         // An interrupted insert of 15: 30 has moved, and 20 has moved except for its key word.
         node.store_entry(Leaf::ENTRIES, 3, entry(30));
-        node.store(Leaf::ENTRIES + 5, entry(20).value);
+        node.store(Leaf::ENTRIES.word(2) + 1, entry(20).value);
         assert!(Leaf::needs_repair(node));
         let image = sorted_image::<Leaf>(node);
         assert_eq!(keys::<Leaf>(node), [10, 20, 30]);
@@ -329,14 +335,14 @@ fn an_isle_leaf_tells_an_interrupted_insert_from_damage() {
                 matches!(find::<Leaf>(node, key), SearchResult::Found(_, found) if found == entry(key))
             );
         }
-        node.store(Leaf::ENTRIES, 25);
+        node.store(Leaf::ENTRIES.word(0), 25);
         let places = Leaf::slot_indices(node).unwrap();
         let slot = |index| Slot { index, entry: node.entry(Leaf::ENTRIES, index) };
         let mut slots: Vec<_> = places.into_iter().map(slot).collect();
         slots.sort_by_key(|slot| slot.entry.key);
         let disorder = Leaf::check_order(node, &slots).unwrap_err();
         assert_eq!(disorder.what, "keys of an isle line out of order");
-        node.store(Leaf::ENTRIES + 8 + 4, 99);
+        node.store(Leaf::ENTRIES.word(6), 99);
         assert_eq!(Leaf::slot_indices(node).unwrap_err().what, "key after the end of an isle line");
     });
 }
@@ -349,7 +355,7 @@ fn applying_an_image_to_an_isle_with_equal_keys_keeps_the_other_pairs() {
     with_node::<Leaf>(|node| {
         let entries: Vec<_> = [10, 20, 30].map(entry).to_vec();
         node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
-        node.store(Leaf::ENTRIES, 20);
+        node.store(Leaf::ENTRIES.word(0), 20);
         let image = sorted_image::<Leaf>(node);
         assert_eq!(image.slots.iter().map(|slot| slot.index).collect::<Vec<_>>(), [1, 2]);
         Leaf::apply(node, &image);

@@ -5,6 +5,47 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord};
 use core::ops::RangeInclusive;
 
+/// The place of the entries in a node: one behind another, each in one line.
+///
+/// Padding lies behind its pair and repeats it, so that a log has as many words as for a key and a
+/// value of 16 B. A change of one word leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entries {
+    first: usize,
+    entry_words: usize,
+}
+
+impl Entries {
+    /// Entries of `entry_words` words, from the word at `first` on.
+    pub const fn new(first: usize, entry_words: usize) -> Self {
+        assert!(first.is_multiple_of(entry_words) && LINE_WORDS.is_multiple_of(entry_words));
+        Self { first, entry_words }
+    }
+
+    /// Entries of one pair, from the word at `first` on.
+    pub const fn pairs(first: usize) -> Self {
+        Self::new(first, Entry::WORDS)
+    }
+
+    /// Returns the index of the key word of entry `index`; the value word is the next.
+    #[inline(always)]
+    pub const fn word(self, index: usize) -> usize {
+        self.first + self.entry_words * index
+    }
+
+    /// Returns the maximum number of entries in a node of `node_bytes` bytes.
+    pub const fn capacity(self, node_bytes: usize) -> usize {
+        (node_bytes / 8 - self.first) / self.entry_words
+    }
+
+    /// Yields the words of `entry` at `index`, with their indices.
+    #[inline(always)]
+    pub fn words(self, index: usize, entry: Entry) -> impl Iterator<Item = (usize, u64)> {
+        let of = move |word| if word % Entry::WORDS == 0 { entry.key } else { entry.value };
+        (0..self.entry_words).map(move |word| (self.word(index) + word, of(word)))
+    }
+}
+
 /// A view of the words of one node. Their content is unchecked.
 #[derive(Debug)]
 pub struct View<'a, M> {
@@ -69,26 +110,25 @@ impl<'a, M: Medium> View<'a, M> {
         self.medium.persist(&self.words[words])
     }
 
-    /// Returns the entry at `index`; `entries` is the first word of the first entry.
+    /// Returns the entry at `index`.
     #[inline(always)]
-    pub fn entry(self, entries: usize, index: usize) -> Entry {
-        let at = entries + 2 * index;
+    pub fn entry(self, entries: Entries, index: usize) -> Entry {
+        let at = entries.word(index);
         Entry::plain(self.load(at), self.load(at + 1))
     }
 
-    /// Stores the entry at `index`; `entries` is the first word of the first entry.
+    /// Stores the entry at `index`.
     #[inline(always)]
-    pub fn store_entry(self, entries: usize, index: usize, entry: Entry) {
-        let at = entries + 2 * index;
-        self.store(at, entry.key);
-        self.store(at + 1, entry.value);
+    pub fn store_entry(self, entries: Entries, index: usize, entry: Entry) {
+        for (word, value) in entries.words(index, entry) {
+            self.store(word, value);
+        }
     }
 
-    /// Flushes the lines of the entries at `indices`, each line once. Entries are aligned to 16 B,
-    /// so none crosses a line.
-    pub fn flush_entries(self, entries: usize, indices: impl IntoIterator<Item = usize>) {
+    /// Flushes the lines of the entries at `indices`, each line once.
+    pub fn flush_entries(self, entries: Entries, indices: impl IntoIterator<Item = usize>) {
         let mut lines: Vec<_> =
-            indices.into_iter().map(|index| (entries + 2 * index) / LINE_WORDS).collect();
+            indices.into_iter().map(|index| entries.word(index) / LINE_WORDS).collect();
         lines.sort_unstable();
         lines.dedup();
         for line in lines {

@@ -10,7 +10,7 @@ use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 
-const SIZES: [usize; 5] = [256, 512, 1024, 2048, 4096];
+const SIZES: [usize; 6] = [128, 256, 512, 1024, 2048, 4096];
 /// The number of threads with which the report compares two sizes.
 const MANY: u32 = 32;
 

@@ -19,7 +19,7 @@
 use super::BTreeNativeIndex;
 use crate::key::{Entry, Key};
 use crate::linked_leaves::SearchTarget;
-use crate::node::{LEVEL_MAX, View, bisect, encode, level_of, mark};
+use crate::node::{Entries, LEVEL_MAX, View, bisect, encode, level_of, mark};
 use bristlecone_pmem::sync::{OnMedium, SharedLatch};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, Pool};
 
@@ -27,7 +27,7 @@ const STATE: usize = 0;
 const LINK: usize = 1;
 const LATCH: usize = 2;
 const MARK: usize = 3;
-pub(super) const ENTRIES: usize = 4;
+pub(super) const ENTRIES: Entries = Entries::pairs(4);
 /// The magic number of the layout: "native" in ASCII.
 const MAGIC: u64 = 0x6576_6974_616e;
 const COUNT_BITS: u32 = 8;
@@ -65,7 +65,7 @@ impl<M, const NODE: usize> Copy for SortedNode<'_, M, NODE> {}
 
 impl<'t, M: Medium, const NODE: usize> SortedNode<'t, M, NODE> {
     /// The maximum number of entries.
-    pub(super) const CAPACITY: usize = (NODE / 8 - ENTRIES) / 2;
+    pub(super) const CAPACITY: usize = ENTRIES.capacity(NODE);
     const COUNT_FITS: () = assert!(Self::CAPACITY < 1 << COUNT_BITS);
 
     /// Returns the node at `at`, of the level that its mark says.
@@ -96,7 +96,7 @@ impl<'t, M: Medium, const NODE: usize> SortedNode<'t, M, NODE> {
         const { Self::COUNT_FITS };
         debug_assert!(level <= LEVEL_MAX && entries.len() <= Self::CAPACITY);
         let state = State { count: entries.len(), seq }.word();
-        let bytes = encode(&[state, link, 0, mark(MAGIC, level)], entries);
+        let bytes = encode(&[state, link, 0, mark(MAGIC, level)], ENTRIES, entries);
         let words = pool.block(at, NODE / 8)?;
         pool.medium().fill(&words[..bytes.len() / 8], &bytes);
         Ok(())
@@ -131,7 +131,7 @@ impl<'t, M: Medium, const NODE: usize> SortedNode<'t, M, NODE> {
 
     #[inline(always)]
     fn key(&self, index: usize) -> u64 {
-        self.view.load(ENTRIES + 2 * index)
+        self.view.load(ENTRIES.word(index))
     }
 
     /// Returns the first `count` entries.
@@ -153,7 +153,7 @@ impl<'t, M: Medium, const NODE: usize> SortedNode<'t, M, NODE> {
     /// F value |    -> durable   budget: 1 line, 1 fence
     /// ```
     pub(super) fn set_value(&self, index: usize, value: u64) -> Fenced {
-        let word = ENTRIES + 2 * index + 1;
+        let word = ENTRIES.word(index) + 1;
         self.view.store(word, value);
         self.view.persist(word..=word)
     }
@@ -166,7 +166,7 @@ impl<'t, M: Medium, const NODE: usize> SortedNode<'t, M, NODE> {
     /// F entry |                -> durable   budget: 1 line, 1 fence
     /// ```
     fn set_entry(&self, index: usize, entry: Entry) -> Fenced {
-        let word = ENTRIES + 2 * index;
+        let word = ENTRIES.word(index);
         if self.injects(Defect::MoveValueFirst) {
             self.view.store(word + 1, entry.value);
         }

@@ -175,7 +175,7 @@ fn interrupt(leaf: &SortedNode<'_, Counted, 256>, moves: &[(usize, Entry)], word
     for (at, (index, entry)) in moves.iter().enumerate() {
         for (offset, value) in [entry.key, entry.value].into_iter().enumerate() {
             if 2 * at + offset < words {
-                leaf.view.store(node::ENTRIES + 2 * index + offset, value);
+                leaf.view.store(node::ENTRIES.word(*index) + offset, value);
             }
         }
     }

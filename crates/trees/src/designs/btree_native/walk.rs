@@ -60,7 +60,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeNativeIndex<M, K, NODE> {
         let mut keys: Vec<K::Owned> = Vec::with_capacity(count);
         for (index, entry) in node.entries(count).into_iter().enumerate() {
             let key = read(entry)?;
-            check_order::<M, K>(node.view, ENTRIES + 2 * index, keys.last(), bounds, &key)?;
+            check_order::<M, K>(node.view, ENTRIES.word(index), keys.last(), bounds, &key)?;
             match node.level {
                 0 => walk.stats.count_entry::<K, M>(&self.pool, entry)?,
                 _ => walk.stats.count_block(&self.pool, K::block(&self.pool, entry.key)?)?,

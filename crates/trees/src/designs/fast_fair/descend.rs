@@ -12,7 +12,7 @@
 
 use super::{FastFairSpec, FastFairTree};
 use crate::key::Key;
-use crate::leaf::sorted_shift::{FlushFences, ShiftNode, ShiftPos, Unlatched};
+use crate::leaf::sorted_shift::{ShiftForm, ShiftNode, ShiftPos, Unlatched};
 use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::{Exclusive, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
@@ -41,7 +41,7 @@ const RESTARTS_MAX: u32 = 1 << 12;
 impl DescentState {
     /// Counts a visited node. All levels of a tree together have at most as many nodes as fit in
     /// the pool.
-    pub(super) fn step<M: Medium, F: FlushFences, const NODE: usize>(
+    pub(super) fn step<M: Medium, F: ShiftForm, const NODE: usize>(
         &mut self,
         node: &ShiftNode<'_, M, F, NODE>,
         pool_bytes: u64,
@@ -56,7 +56,7 @@ impl DescentState {
     }
 
     /// Counts a restart because `node` is obsolete or right of the target.
-    pub(super) fn restart<M: Medium, F: FlushFences, const NODE: usize>(
+    pub(super) fn restart<M: Medium, F: ShiftForm, const NODE: usize>(
         &mut self,
         node: &ShiftNode<'_, M, F, NODE>,
     ) -> Result<(), Corrupt> {
@@ -94,7 +94,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     #[inline(always)]
     pub(super) fn leads_on(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         target: SearchTarget<'_, K>,
     ) -> Result<bool, Corrupt> {
         let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::WrongChild);
@@ -106,7 +106,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     #[inline]
     pub(super) fn move_right(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         target: SearchTarget<'_, K>,
     ) -> Result<Option<PmPtr>, Corrupt> {
         let at = node.sibling();
@@ -114,7 +114,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         if at.is_null() || is_alone && self.root_node()?.at() == node.at() {
             return Ok(None);
         }
-        let low = ShiftNode::<M, S::Fences, NODE>::view(&self.pool, at)?.low();
+        let low = ShiftNode::<M, S::Form, NODE>::view(&self.pool, at)?.low();
         Ok(self.is_at_or_left_of(low, target)?.then_some(at))
     }
 
@@ -125,7 +125,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     #[inline(always)]
     pub(super) fn route(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         target: SearchTarget<'_, K>,
     ) -> Result<Route, Corrupt> {
         let leftward = K::EXACT && self.shifts(node).read().are_leftward();
@@ -159,7 +159,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         target: SearchTarget<'_, K>,
         level: u32,
         state: &mut DescentState,
-    ) -> Result<Option<ShiftNode<'_, M, S::Fences, NODE>>, Corrupt> {
+    ) -> Result<Option<ShiftNode<'_, M, S::Form, NODE>>, Corrupt> {
         let pool_bytes = self.pool.medium().len();
         loop {
             let mut node = self.root_node()?;
@@ -194,7 +194,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         key: K::Ref<'_>,
         level: u32,
         state: &mut DescentState,
-    ) -> Result<Option<LatchedNode<'_, M, S::Fences, NODE>>, Corrupt> {
+    ) -> Result<Option<LatchedNode<'_, M, S::Form, NODE>>, Corrupt> {
         let pool_bytes = self.pool.medium().len();
         loop {
             let Some(mut node) = self.descend(SearchTarget::At(key), level, state)? else {

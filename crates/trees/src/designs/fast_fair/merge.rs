@@ -5,7 +5,7 @@ use super::descend::{DescentState, LatchedNode};
 use super::{FastFairSpec, FastFairTree};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::leaf::sorted_shift::{FlushFences, ShiftNode};
+use crate::leaf::sorted_shift::{ShiftForm, ShiftNode};
 use crate::root_block::ROOT;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
@@ -37,7 +37,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         while let Some((level, key)) = sparse.pop() {
             let Some(merged) = self.merge_one(level, K::borrow(&key), unlinked)? else { continue };
             merged_any = true;
-            if merged.parent_count <= ShiftNode::<M, S::Fences, NODE>::CAPACITY / 4 {
+            if merged.parent_count <= ShiftNode::<M, S::Form, NODE>::CAPACITY / 4 {
                 sparse.push((level + 1, key));
             }
             if level > 0 {
@@ -85,7 +85,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// ```
     fn merge_pair(
         &self,
-        parent: &ShiftNode<'_, M, S::Fences, NODE>,
+        parent: &ShiftNode<'_, M, S::Form, NODE>,
         count: usize,
         right: usize,
         unlinked: &mut Unlinked,
@@ -135,7 +135,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// Returns `true` if two nodes with these entry counts should merge: one is at most a quarter
     /// full and space is left afterwards, or one is empty or has a single child.
     fn should_merge(counts: [usize; 2], level: u32) -> bool {
-        let capacity = ShiftNode::<M, S::Fences, NODE>::CAPACITY;
+        let capacity = ShiftNode::<M, S::Form, NODE>::CAPACITY;
         let (least, sum) = (counts[0].min(counts[1]), counts[0] + counts[1]);
         let nothing = usize::from(level > 0);
         sum <= capacity && (least <= nothing || least <= capacity / 4 && sum <= capacity / 4 * 3)
@@ -167,7 +167,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             // No fence is needed before: earlier writers made root and child durable under their
             // latches.
             medium.store(&words[ROOT], child.at().offset());
-            S::Fences::before_flush(medium);
+            S::Form::before_flush(medium);
             let _ = medium.persist(&words[..=ROOT]);
             root_held.obsolete();
             unlinked.push((root.at(), Self::NODE_BYTES));

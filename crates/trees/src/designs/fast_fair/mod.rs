@@ -34,7 +34,9 @@ mod write;
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::key::Key;
-use crate::leaf::sorted_shift::{FencedAfter, FencedAround, FlushFences, NodeHeader, ShiftNode};
+use crate::leaf::sorted_shift::{
+    FencedAfter, FencedAround, NodeHeader, ShiftForm, ShiftNode, Wide,
+};
 use crate::linked_leaves::LinkedLeaves;
 use crate::node::prefetch_words;
 use crate::root_block::{FirstBlocks, RootBlock, RootKind};
@@ -55,14 +57,18 @@ pub struct FastFair<const NODE: usize>;
 #[derive(Debug)]
 pub struct FastFairR<const NODE: usize>;
 
+/// FAST & FAIR with nodes of `NODE` bytes and entries of 32 B, and fences as published.
+#[derive(Debug)]
+pub struct FastFairWide<const NODE: usize>;
+
 /// The choice of a FAST & FAIR design.
 pub trait FastFairSpec: Design {
-    /// The fences around a flush.
-    type Fences: FlushFences;
+    /// The form of its nodes.
+    type Form: ShiftForm;
 }
 
-/// Returns the description of the design called `name` whose flushes have the fences `F`.
-const fn spec<F: FlushFences>(name: &'static str, node_bytes: usize) -> Spec {
+/// Returns the description of the design called `name` with nodes of form `F`.
+const fn spec<F: ShiftForm>(name: &'static str, node_bytes: usize) -> Spec {
     // A shift over a whole node flushes and fences each of its lines.
     let lines = (node_bytes / 64) as u32;
     let whole = Cost::new(lines, F::FENCES * lines);
@@ -78,7 +84,7 @@ const fn spec<F: FlushFences>(name: &'static str, node_bytes: usize) -> Spec {
 }
 
 impl<const NODE: usize> FastFairSpec for FastFair<NODE> {
-    type Fences = FencedAround;
+    type Form = FencedAround;
 }
 
 impl<const NODE: usize> Design for FastFair<NODE> {
@@ -87,11 +93,20 @@ impl<const NODE: usize> Design for FastFair<NODE> {
 }
 
 impl<const NODE: usize> FastFairSpec for FastFairR<NODE> {
-    type Fences = FencedAfter;
+    type Form = FencedAfter;
 }
 
 impl<const NODE: usize> Design for FastFairR<NODE> {
     const SPEC: Spec = spec::<FencedAfter>("fast-fair-r", NODE);
+    type Index<M: Medium, K: Key> = FastFairTree<M, K, Self, NODE>;
+}
+
+impl<const NODE: usize> FastFairSpec for FastFairWide<NODE> {
+    type Form = Wide<FencedAround>;
+}
+
+impl<const NODE: usize> Design for FastFairWide<NODE> {
+    const SPEC: Spec = spec::<Wide<FencedAround>>("fast-fair-wide", NODE);
     type Index<M: Medium, K: Key> = FastFairTree<M, K, Self, NODE>;
 }
 
@@ -124,27 +139,24 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     }
 
     #[inline(always)]
-    fn latch<'t>(&self, node: &ShiftNode<'t, M, S::Fences, NODE>) -> Latch<OnMedium<'t, M>> {
+    fn latch<'t>(&self, node: &ShiftNode<'t, M, S::Form, NODE>) -> Latch<OnMedium<'t, M>> {
         node.latch(self.pool.nonce())
     }
 
     #[inline(always)]
-    fn shifts<'t>(
-        &self,
-        node: &ShiftNode<'t, M, S::Fences, NODE>,
-    ) -> ShiftCounter<OnMedium<'t, M>> {
+    fn shifts<'t>(&self, node: &ShiftNode<'t, M, S::Form, NODE>) -> ShiftCounter<OnMedium<'t, M>> {
         node.shifts(self.pool.nonce())
     }
 
     /// Returns the leftmost node of the highest level.
     #[inline(always)]
-    fn root_node(&self) -> Result<ShiftNode<'_, M, S::Fences, NODE>, Corrupt> {
+    fn root_node(&self) -> Result<ShiftNode<'_, M, S::Form, NODE>, Corrupt> {
         ShiftNode::view(&self.pool, self.root.root(&self.pool)?)
     }
 
     /// Returns the node at `at`, after checking that it is on `level`.
     #[inline(always)]
-    fn node(&self, at: PmPtr, level: u32) -> Result<ShiftNode<'_, M, S::Fences, NODE>, Corrupt> {
+    fn node(&self, at: PmPtr, level: u32) -> Result<ShiftNode<'_, M, S::Form, NODE>, Corrupt> {
         let node = ShiftNode::view_unchecked(&self.pool, at)?;
         check_level(&node, level)?;
         Ok(node)
@@ -152,7 +164,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
 
     /// Prefetches the part of the node at `at` that a search reads. Does not check the node.
     #[inline(always)]
-    fn prefetch_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, S::Fences, NODE>, Corrupt> {
+    fn prefetch_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, S::Form, NODE>, Corrupt> {
         let node = ShiftNode::view_unchecked(&self.pool, at)?;
         self.pool.medium().prefetch(&node.words()[..prefetch_words(NODE / 8)]);
         Ok(node)
@@ -164,7 +176,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
 /// # Errors
 /// The block holds no node, or a node of another level.
 #[inline(always)]
-fn check_level<M: Medium, F: FlushFences, const NODE: usize>(
+fn check_level<M: Medium, F: ShiftForm, const NODE: usize>(
     node: &ShiftNode<'_, M, F, NODE>,
     level: u32,
 ) -> Result<(), Corrupt> {
@@ -191,7 +203,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> PmIndex<M, K>
         let sizes = [Self::NODE_BYTES];
         let block = RootBlock::create(&pool, Self::root_kind(root), sizes, |[leaf]| {
             let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-            ShiftNode::<M, S::Fences, NODE>::create(&pool, leaf, header, &[])?;
+            ShiftNode::<M, S::Form, NODE>::create(&pool, leaf, header, &[])?;
             Ok(FirstBlocks { root: leaf, log: PmPtr::NULL })
         })?;
         Ok(Self { pool, root: block, design: PhantomData })

@@ -42,7 +42,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     #[inline(always)]
     fn answer(
         &self,
-        leaf: &ShiftNode<'_, M, S::Fences, NODE>,
+        leaf: &ShiftNode<'_, M, S::Form, NODE>,
         key: K::Ref<'_>,
     ) -> Result<Option<LeafAnswer>, Corrupt> {
         let counter = self.shifts(leaf);
@@ -73,7 +73,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
 
     /// Makes the sibling link of `leaf`, which the caller follows, durable if a writer is there.
     #[inline(always)]
-    pub(super) fn settle_link(&self, leaf: &ShiftNode<'_, M, S::Fences, NODE>) {
+    pub(super) fn settle_link(&self, leaf: &ShiftNode<'_, M, S::Form, NODE>) {
         let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkUnflushed);
         if self.latch(leaf).is_held() == Some(true) && !is_blind {
             let _ = leaf.persist_link();
@@ -112,7 +112,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         assert_eq!(keys.len(), values.len(), "multi_get needs one value slot for each key");
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
             let root = self.root_node()?;
-            let mut batch: [Lookup<'_, M, S::Fences, NODE>; BATCH] =
+            let mut batch: [Lookup<'_, M, S::Form, NODE>; BATCH] =
                 core::array::from_fn(|_| Lookup::At(root, root.level()));
             let mut state = DescentState::default();
             let pool_bytes = self.pool.medium().len().saturating_mul(BATCH as u64);
@@ -137,11 +137,11 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     #[inline(always)]
     fn advance<'t>(
         &'t self,
-        node: &ShiftNode<'t, M, S::Fences, NODE>,
+        node: &ShiftNode<'t, M, S::Form, NODE>,
         level: u32,
         key: K::Ref<'_>,
         pinned: &Guard,
-    ) -> Result<Lookup<'t, M, S::Fences, NODE>, Corrupt> {
+    ) -> Result<Lookup<'t, M, S::Form, NODE>, Corrupt> {
         check_level(node, level)?;
         let next = if !self.leads_on(node, SearchTarget::At(key))? {
             None

@@ -25,7 +25,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling) {
             let root = self.root_node()?.level();
             unposted.retain(|&at| {
-                ShiftNode::<M, S::Fences, NODE>::view(&self.pool, at)
+                ShiftNode::<M, S::Form, NODE>::view(&self.pool, at)
                     .is_ok_and(|node| node.level() < root)
             });
         }

@@ -59,7 +59,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// ```
     fn copy_or_move_right(
         &self,
-        leaf: &ShiftNode<'_, M, S::Fences, NODE>,
+        leaf: &ShiftNode<'_, M, S::Form, NODE>,
         target: SearchTarget<'_, K>,
         copy: &mut CopiedLeaf,
     ) -> Result<Option<CopyResult>, Corrupt> {
@@ -72,7 +72,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             copy.next = if next.is_null() {
                 None
             } else {
-                Some((next, ShiftNode::<M, S::Fences, NODE>::view(&self.pool, next)?.low()))
+                Some((next, ShiftNode::<M, S::Form, NODE>::view(&self.pool, next)?.low()))
             };
             if !counter.validate(shifts) {
                 continue;

@@ -5,7 +5,7 @@ use super::write::ignore_full;
 use super::{FastFairSpec, FastFairTree};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
-use crate::leaf::sorted_shift::{FlushFences, NodeHeader, ShiftNode};
+use crate::leaf::sorted_shift::{NodeHeader, ShiftForm, ShiftNode};
 use crate::root_block::ROOT;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
@@ -16,12 +16,12 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// latch.
     pub(super) fn insert_or_split(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         index: usize,
         entry: Entry,
     ) -> Result<Option<PmPtr>, PoolError> {
         let count = node.count_from(index);
-        if count < ShiftNode::<M, S::Fences, NODE>::CAPACITY {
+        if count < ShiftNode::<M, S::Form, NODE>::CAPACITY {
             self.shift_in(node, index, count, entry);
             return Ok(None);
         }
@@ -36,7 +36,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// ```
     fn shift_in(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         index: usize,
         count: usize,
         entry: Entry,
@@ -53,7 +53,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// ```
     pub(super) fn shift_out(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         index: usize,
         count: usize,
     ) {
@@ -82,11 +82,11 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     #[cold]
     fn split(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         index: usize,
         entry: Entry,
     ) -> Result<PmPtr, PoolError> {
-        let capacity = ShiftNode::<M, S::Fences, NODE>::CAPACITY;
+        let capacity = ShiftNode::<M, S::Form, NODE>::CAPACITY;
         let level = node.level();
         let at_edge = index == capacity && node.sibling().is_null();
         let middle = if at_edge { capacity } else { capacity / 2 };
@@ -102,7 +102,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             upper[0].key = 0;
         }
         let header = NodeHeader { sibling: node.sibling(), low, level };
-        let right = ShiftNode::<M, S::Fences, NODE>::create(&self.pool, at, header, &upper)?;
+        let right = ShiftNode::<M, S::Form, NODE>::create(&self.pool, at, header, &upper)?;
         let _right_held = self.latch(&right).lock();
         if at_edge && M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().fence();
@@ -150,7 +150,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// Posts one node. Returns the new sibling, which still lacks a separator, if the parent was
     /// split.
     fn post_one(&self, at: PmPtr, _pinned: &Guard) -> Result<Option<PmPtr>, TreeError> {
-        let child = ShiftNode::<M, S::Fences, NODE>::view(&self.pool, at)?;
+        let child = ShiftNode::<M, S::Form, NODE>::view(&self.pool, at)?;
         let low = K::read(&self.pool, child.low())?;
         let key = K::borrow(&low);
         loop {
@@ -185,7 +185,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// ```
     fn grow(
         &self,
-        child: &ShiftNode<'_, M, S::Fences, NODE>,
+        child: &ShiftNode<'_, M, S::Form, NODE>,
         key: K::Ref<'_>,
     ) -> Result<bool, TreeError> {
         let words = self.root.words(&self.pool)?;
@@ -211,10 +211,10 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
         let children = [(0, root.at()), (word, child.at())];
         let entries = children.map(|(key, at)| Entry::plain(key, at.offset()));
-        ShiftNode::<M, S::Fences, NODE>::create(&self.pool, at, header, &entries)?;
+        ShiftNode::<M, S::Form, NODE>::create(&self.pool, at, header, &entries)?;
         let medium = self.pool.medium();
         medium.commit(&words[ROOT], at.offset(), medium.fence());
-        S::Fences::before_flush(medium);
+        S::Form::before_flush(medium);
         let _ = medium.persist(&words[..=ROOT]);
         Ok(true)
     }

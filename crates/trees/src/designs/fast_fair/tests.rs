@@ -208,18 +208,20 @@ fn posting_is_idempotent() {
 fn operations_cost_exactly_the_budget() {
     operations_cost::<FastFair<256>>();
     operations_cost::<FastFairR<256>>();
+    operations_cost::<FastFairWide<256>>();
 }
 
 /// A shift costs the lines from its position to the end of the array, and the fences of as many
 /// flushes.
 fn operations_cost<S: FastFairSpec>() {
-    let fences = u64::from(S::Fences::FENCES);
-    let line_of = |index: usize| (48 + 16 * index) / 64;
+    let fences = u64::from(S::Form::FENCES);
+    let capacity = ShiftNode::<Mapped, S::Form, 256>::CAPACITY;
+    let line_of = |index: usize| (48 + 8 * S::Form::ENTRY_WORDS * index) / 64;
     let medium = || Count::new(Mapped::anonymous(4 << 20).unwrap());
     let cost = |counts: Counts| (counts.lines, counts.fences);
     let budget = S::SPEC.budget;
     let (mut insert_most, mut remove_most) = (0, 0);
-    for count in 0..=CAPACITY {
+    for count in 0..=capacity {
         for place in 0..=count {
             let pool = Arc::new(Pool::create(medium()).unwrap());
             let tree = FastFairTree::<_, u64, S, 256>::create(pool, "t").unwrap();
@@ -228,7 +230,7 @@ fn operations_cost<S: FastFairSpec>() {
             }
             let medium = tree.pool().medium();
             let _ = medium.take();
-            if count < CAPACITY {
+            if count < capacity {
                 tree.insert(10 * place as u64 + 5, 1).unwrap();
                 let lines = (line_of(count) - line_of(place) + 1) as u64;
                 assert_eq!(
@@ -269,7 +271,7 @@ fn splits_cost_exactly_the_budget() {
     fn cost<S: FastFairSpec>(key: u64) -> (u64, u64) {
         let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
         let tree = FastFairTree::<_, u64, S, 256>::create(Arc::new(pool), "t").unwrap();
-        for i in 1..=CAPACITY as u64 {
+        for i in 1..=ShiftNode::<Mapped, S::Form, 256>::CAPACITY as u64 {
             tree.insert(10 * i, i).unwrap();
         }
         let medium = tree.pool().medium();
@@ -285,6 +287,8 @@ fn splits_cost_exactly_the_budget() {
     // Six entries stay, and shift by one over three lines.
     assert_eq!(cost::<FastFairR<256>>(5), (4 + 1 + 1 + 3 + 4 + 1, 5 + 3));
     assert_eq!(cost::<FastFair<256>>(5), (4 + 1 + 1 + 3 + 4 + 1, 2 * (5 + 3)));
+    // Three entries of 32 B stay, and shift over as many lines.
+    assert_eq!(cost::<FastFairWide<256>>(5), (4 + 1 + 1 + 3 + 4 + 1, 2 * (5 + 3)));
 }
 
 /// Readers wait for no writer. Beside one, a lookup makes durable what its answer rests on.

@@ -3,7 +3,7 @@
 
 use super::{FastFairSpec, FastFairTree};
 use crate::key::{Entry, Key};
-use crate::leaf::sorted_shift::{FlushFences, ShiftNode};
+use crate::leaf::sorted_shift::{ShiftForm, ShiftNode};
 use crate::root_block::ROOT_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
@@ -129,7 +129,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// below `limit`.
     fn walk_entries(
         &self,
-        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        node: &ShiftNode<'_, M, S::Form, NODE>,
         low: &K::Owned,
         limit: Option<&K::Owned>,
         claim: Claim<'_>,
@@ -195,7 +195,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     }
 }
 
-fn damage<M: Medium, F: FlushFences, const NODE: usize>(
+fn damage<M: Medium, F: ShiftForm, const NODE: usize>(
     node: &ShiftNode<'_, M, F, NODE>,
     what: &'static str,
     expected: u64,

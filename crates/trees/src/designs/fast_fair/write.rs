@@ -14,7 +14,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         &self,
         key: K::Ref<'_>,
         state: &mut DescentState,
-    ) -> Result<LatchedNode<'_, M, S::Fences, NODE>, Corrupt> {
+    ) -> Result<LatchedNode<'_, M, S::Form, NODE>, Corrupt> {
         loop {
             // Level 0 always exists, so the loop ends in its first round.
             if let Some(latched) = self.lock(key, 0, state)? {
@@ -89,7 +89,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         self.shift_out(&node, pos.index, count);
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
-        if count == 1 || count - 1 == ShiftNode::<M, S::Fences, NODE>::CAPACITY / 4 {
+        if count == 1 || count - 1 == ShiftNode::<M, S::Form, NODE>::CAPACITY / 4 {
             let mut unlinked = Unlinked::new();
             let merged = self.merge(0, K::to_owned(key), &mut unlinked);
             for (block, bytes) in unlinked {

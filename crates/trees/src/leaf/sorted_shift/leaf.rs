@@ -1,10 +1,10 @@
 //! The shifting node as the leaf of a hybrid index.
 
-use super::{FlushFences, LATCH, LOW, MAGIC, NodeHeader, SIBLING, ShiftNode, TAG};
+use super::{LATCH, LOW, NodeHeader, SIBLING, ShiftForm, ShiftNode, TAG};
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::sort_pairs;
-use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Fenced, Mapped, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::marker::PhantomData;
 
 /// The shifting leaf of `NODE` bytes. Key words of different keys must differ: it serves layers
@@ -12,16 +12,16 @@ use core::marker::PhantomData;
 #[derive(Debug)]
 pub struct SortedShift<const NODE: usize, F>(PhantomData<F>);
 
-impl<const NODE: usize, F: FlushFences> SortedShift<NODE, F> {
+impl<const NODE: usize, F: ShiftForm> SortedShift<NODE, F> {
     #[inline(always)]
     fn node<'p, M: Medium>(medium: &'p M, words: &'p [PmWord]) -> ShiftNode<'p, M, F, NODE> {
         ShiftNode { medium, words, fences: PhantomData }
     }
 }
 
-impl<const NODE: usize, F: FlushFences> Leaf for SortedShift<NODE, F> {
+impl<const NODE: usize, F: ShiftForm> Leaf for SortedShift<NODE, F> {
     const WORDS: usize = NODE / 8;
-    const CAPACITY: usize = (Self::WORDS - super::ENTRIES) / super::ENTRY_WORDS;
+    const CAPACITY: usize = ShiftNode::<Mapped, F, NODE>::CAPACITY;
     const NEXT: usize = SIBLING;
     const LOW: usize = LOW;
     const LATCH: usize = LATCH;
@@ -133,7 +133,8 @@ impl<const NODE: usize, F: FlushFences> Leaf for SortedShift<NODE, F> {
 
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let node = Self::node(pool.medium(), words);
-        let (expected, found) = (MAGIC << 32, pool.medium().load(&words[TAG]));
+        let (expected, found) =
+            (ShiftNode::<M, F, NODE>::MAGIC << 32, pool.medium().load(&words[TAG]));
         if found != expected {
             let what = "tag of a shifting leaf";
             return Err(Corrupt { at: at + 8 * TAG as u64, what, expected, found });

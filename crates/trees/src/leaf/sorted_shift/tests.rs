@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 const NODE_BYTES: usize = 256;
-const CAPACITY: usize = ShiftNode::<Mapped, FencedAfter, NODE_BYTES>::CAPACITY;
-type Small<'p, M> = ShiftNode<'p, M, FencedAfter, NODE_BYTES>;
+const CAPACITY: usize = Small::<Mapped>::CAPACITY;
+type Small<'p, M, F = FencedAfter> = ShiftNode<'p, M, F, NODE_BYTES>;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -127,11 +127,11 @@ fn for_each_prefix_choice(
     images.iter().for_each(visit);
 }
 
-fn node_in(pool: &Pool<RecordingMedium>, at: PmPtr) -> Small<'_, RecordingMedium> {
+fn node_in<F: ShiftForm>(pool: &Pool<RecordingMedium>, at: PmPtr) -> Small<'_, RecordingMedium, F> {
     Small::view(pool, at).unwrap()
 }
 
-fn pool_with(
+fn pool_with<F: ShiftForm>(
     entries: &[Entry],
     tail: &[Entry],
     skip_flush: Option<usize>,
@@ -141,29 +141,29 @@ fn pool_with(
     let pool = Pool::create(medium).unwrap();
     let at = pool.reserve(NODE_BYTES as u64).unwrap();
     let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-    let node = Small::create(&pool, at, header, entries).unwrap();
+    let node = Small::<_, F>::create(&pool, at, header, entries).unwrap();
     // Leftovers of former entries after the terminator, which must never become valid again.
-    for (index, &entry) in (entries.len() + 1..CAPACITY).zip(tail) {
+    for (index, &entry) in (entries.len() + 1..Small::<Mapped, F>::CAPACITY).zip(tail) {
         node.set_entry(index, entry);
     }
     pool.medium().events.lock().unwrap().clear();
     (pool, at)
 }
 
-fn entries_of<M: Medium>(node: &Small<'_, M>) -> Vec<(u64, u64)> {
+fn entries_of<M: Medium, F: ShiftForm>(node: &Small<'_, M, F>) -> Vec<(u64, u64)> {
     (0..node.count()).map(|i| (node.key(i), node.value(i))).collect()
 }
 
 /// Applies `image` to a fresh pool, repairs the node and returns its entries. If `nested`, each
 /// crash image of the repair must lead to the same entries.
-fn recovered_entries(
+fn recovered_entries<F: ShiftForm>(
     base: &[(u64, u64)],
     image: &BTreeMap<u64, u64>,
     at: PmPtr,
     limit: Option<u64>,
     nested: bool,
 ) -> Vec<(u64, u64)> {
-    let (pool, same) = pool_with(&[], &[], None);
+    let (pool, same) = pool_with::<F>(&[], &[], None);
     assert_eq!(at, same);
     let write = |words: &mut dyn Iterator<Item = (u64, u64)>| {
         for (offset, value) in words {
@@ -173,7 +173,7 @@ fn recovered_entries(
     };
     write(&mut base.iter().copied());
     write(&mut image.iter().map(|(&offset, &value)| (offset, value)));
-    let node = node_in(&pool, at);
+    let node = node_in::<F>(&pool, at);
     node.repair::<u64>(&pool, limit).unwrap();
     let result = entries_of(&node);
     if nested {
@@ -182,7 +182,7 @@ fn recovered_entries(
         crashed.extend(image.iter().map(|(&offset, &value)| (offset, value)));
         for_each_crash_image(&events, &mut |image, _| {
             assert_eq!(
-                recovered_entries(&crashed, image, at, limit, false),
+                recovered_entries::<F>(&crashed, image, at, limit, false),
                 result,
                 "nested crash"
             );
@@ -193,15 +193,15 @@ fn recovered_entries(
 
 /// Returns the number of crash images of `change`, or an error if one of them recovers to a content
 /// that is neither the old nor the new one.
-fn explore(
+fn explore<F: ShiftForm>(
     entries: &[Entry],
     limit: Option<u64>,
     skip_flush: Option<usize>,
-    change: &dyn Fn(&Small<'_, RecordingMedium>) -> Fenced,
+    change: &dyn Fn(&Small<'_, RecordingMedium, F>) -> Fenced,
 ) -> Result<u64, String> {
     let tail: Vec<_> = (0..CAPACITY as u64).map(|i| Entry::plain(3 + i, 77)).collect();
-    let (pool, at) = pool_with(entries, &tail, skip_flush);
-    let node = node_in(&pool, at);
+    let (pool, at) = pool_with::<F>(entries, &tail, skip_flush);
+    let node = node_in::<F>(&pool, at);
     let base: Vec<_> = (at.offset()..).step_by(8).zip(node.words()).collect();
     let base: Vec<_> = base.iter().map(|(o, w)| (*o, pool.medium().load(w))).collect();
     let before = entries_of(&node);
@@ -212,7 +212,7 @@ fn explore(
     let (mut count, mut bad) = (0, None);
     for_each_crash_image(&events, &mut |image, at_end| {
         count += 1;
-        let found = recovered_entries(&base, image, at, limit, skip_flush.is_none());
+        let found = recovered_entries::<F>(&base, image, at, limit, skip_flush.is_none());
         if found != after && (at_end || found != before) {
             bad = Some(format!("{before:?} -> {after:?}: found {found:?}"));
         }
@@ -233,8 +233,14 @@ fn filled(count: usize, least: bool) -> Vec<Entry> {
 
 #[test]
 fn no_crash_tears_an_insert() {
+    assert!(torn_inserts::<FencedAfter>() > 1500);
+    assert!(torn_inserts::<Wide<FencedAfter>>() > 200);
+}
+
+/// Explores every insert, and returns the number of crash images.
+fn torn_inserts<F: ShiftForm>() -> u64 {
     let mut total = 0;
-    for count in 0..CAPACITY {
+    for count in 0..Small::<Mapped, F>::CAPACITY {
         for index in 0..=count {
             for least in [false, true] {
                 let key = if index == 0 && !least { 0 } else { 10 * index as u64 + 5 };
@@ -242,40 +248,65 @@ fn no_crash_tears_an_insert() {
                     continue;
                 }
                 let entry = Entry::plain(key, 5);
-                total += explore(&filled(count, least), None, None, &|node| {
+                total += explore::<F>(&filled(count, least), None, None, &|node| {
                     node.insert(index, count, entry)
                 })
                 .unwrap();
             }
         }
     }
-    assert!(total > 1500, "only {total} images");
+    total
 }
 
 #[test]
 fn no_crash_tears_a_remove_or_an_update() {
+    assert!(torn_removes_and_updates::<FencedAfter>() > 1500);
+    assert!(torn_removes_and_updates::<Wide<FencedAfter>>() > 200);
+}
+
+/// Explores every remove, update and truncation, and returns the number of crash images.
+fn torn_removes_and_updates<F: ShiftForm>() -> u64 {
     let mut total = 0;
-    for count in 1..=CAPACITY {
+    for count in 1..=Small::<Mapped, F>::CAPACITY {
         for index in 0..count {
             for least in [false, true] {
                 let entries = filled(count, least);
-                total += explore(&entries, None, None, &|node| node.remove(index, count)).unwrap();
-                total += explore(&entries, None, None, &|node| node.update(index, 6)).unwrap();
-                total += explore(&entries, None, None, &|node| node.truncate(index)).unwrap();
+                let of = |change: &dyn Fn(&Small<'_, RecordingMedium, F>) -> Fenced| {
+                    explore(&entries, None, None, change).unwrap()
+                };
+                total += of(&|node| node.remove(index, count));
+                total += of(&|node| node.update(index, 6));
+                total += of(&|node| node.truncate(index));
             }
         }
     }
-    assert!(total > 1500, "only {total} images");
+    total
 }
 
 #[test]
 fn appended_entries_stay_hidden_until_the_sibling_is_unlinked() {
-    for count in 0..CAPACITY {
-        for more in 1..=(CAPACITY - count).min(6) {
+    torn_appends::<FencedAfter>();
+    torn_appends::<Wide<FencedAfter>>();
+}
+
+#[test]
+fn a_full_node_can_append_nothing() {
+    fn check<F: ShiftForm>() {
+        let full = filled(Small::<Mapped, F>::CAPACITY, false);
+        explore::<F>(&full, None, None, &|node| node.append(full.len(), &[])).unwrap();
+    }
+    check::<FencedAfter>();
+    check::<Wide<FencedAfter>>();
+}
+
+fn torn_appends<F: ShiftForm>() {
+    let capacity = Small::<Mapped, F>::CAPACITY;
+    for count in 0..capacity {
+        for more in 1..=(capacity - count).min(6) {
             let entries = filled(count, false);
             let limit = 10 * (count as u64 + 1);
             let extra: Vec<_> = filled(count + more, false)[count..].to_vec();
-            explore(&entries, Some(limit), None, &|node| node.append(count, &extra)).unwrap();
+            explore::<F>(&entries, Some(limit), None, &|node| node.append(count, &extra)).unwrap();
         }
     }
 }
@@ -286,8 +317,11 @@ fn a_skipped_flush_is_detected() {
     let entries = filled(12, false);
     let entry = Entry::plain(5, 1);
     for skipped in 0..4 {
-        let insert = explore(&entries, None, Some(skipped), &|node| node.insert(0, 12, entry));
-        let remove = explore(&entries, None, Some(skipped), &|node| node.remove(0, 12));
+        let insert = explore::<FencedAfter>(&entries, None, Some(skipped), &|node| {
+            node.insert(0, 12, entry)
+        });
+        let remove =
+            explore::<FencedAfter>(&entries, None, Some(skipped), &|node| node.remove(0, 12));
         assert!(insert.is_err() && (skipped == 3 || remove.is_err()), "flush {skipped}");
     }
 }
@@ -297,14 +331,14 @@ fn a_skipped_flush_is_detected() {
 fn remove_of_the_paper(node: &Small<'_, RecordingMedium>, index: usize, count: usize) -> Fenced {
     for target in index..count - 1 {
         let Entry { key, value, .. } = node.entry(target + 1);
-        node.store(ENTRIES + ENTRY_WORDS * target, key);
-        node.store(ENTRIES + ENTRY_WORDS * target + 1, value);
-        if starts_line(target) {
-            let _ = node.persist(ENTRIES + ENTRY_WORDS * target);
+        node.store(Small::<RecordingMedium>::key_word(target), key);
+        node.store(Small::<RecordingMedium>::key_word(target) + 1, value);
+        if Small::<RecordingMedium>::starts_line(target) {
+            let _ = node.persist(Small::<RecordingMedium>::key_word(target));
         }
     }
     node.set_terminator(count - 1);
-    node.persist(ENTRIES + ENTRY_WORDS * (count - 1))
+    node.persist(Small::<RecordingMedium>::key_word(count - 1))
 }
 
 #[test]
@@ -325,14 +359,14 @@ fn a_key_stored_before_its_value_is_detected() {
         node.set_terminator(9);
         for moved in (2..8).rev() {
             let Entry { key, value, .. } = node.entry(moved);
-            node.store(ENTRIES + ENTRY_WORDS * (moved + 1), key);
-            node.store(ENTRIES + ENTRY_WORDS * (moved + 1) + 1, value);
-            if starts_line(moved + 1) {
-                let _ = node.persist(ENTRIES + ENTRY_WORDS * (moved + 1));
+            node.store(Small::<RecordingMedium>::key_word(moved + 1), key);
+            node.store(Small::<RecordingMedium>::key_word(moved + 1) + 1, value);
+            if Small::<RecordingMedium>::starts_line(moved + 1) {
+                let _ = node.persist(Small::<RecordingMedium>::key_word(moved + 1));
             }
         }
         node.set_entry(2, Entry::plain(25, 9));
-        node.persist(ENTRIES + ENTRY_WORDS * 2)
+        node.persist(Small::<RecordingMedium>::key_word(2))
     };
     assert!(explore(&filled(8, false), None, None, &swapped).is_err());
 }
@@ -340,8 +374,8 @@ fn a_key_stored_before_its_value_is_detected() {
 #[test]
 fn both_searches_agree_with_a_sorted_vector() {
     for count in 0..=CAPACITY {
-        let (pool, at) = pool_with(&filled(count, true), &[], None);
-        let node = node_in(&pool, at);
+        let (pool, at) = pool_with::<FencedAfter>(&filled(count, true), &[], None);
+        let node = node_in::<FencedAfter>(&pool, at);
         assert_eq!((node.count(), node.is_empty()), (count, count == 0));
         for key in 0..10 * (count as u64 + 2) {
             let keys: Vec<_> = (0..count).map(|i| node.key(i)).collect();

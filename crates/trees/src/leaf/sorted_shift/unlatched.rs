@@ -13,7 +13,7 @@
 //!    key words that were valid after it began, and their records are still there for a thread that
 //!    is pinned.
 
-use super::{ENTRIES, ENTRY_WORDS, FlushFences, LIVE, ShiftNode};
+use super::{ENTRIES, LIVE, ShiftForm, ShiftNode};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, Pool};
@@ -36,7 +36,7 @@ pub enum Unlatched {
     },
 }
 
-impl<M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'_, M, F, NODE> {
+impl<M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'_, M, F, NODE> {
     /// Returns the value of entry `index` if its key word is `word` and stays so (rule 2).
     #[inline(always)]
     fn settled_value(&self, index: usize, word: u64) -> Option<u64> {
@@ -186,7 +186,7 @@ impl<M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'_, M, F, NODE> {
                 (index.saturating_sub(1), index.min(Self::CAPACITY - 1))
             }
         };
-        let (first, last) = (ENTRIES + ENTRY_WORDS * first, ENTRIES + ENTRY_WORDS * last);
+        let (first, last) = (Self::key_word(first), Self::key_word(last));
         self.medium.persist(&self.words[first..=last])
     }
 
