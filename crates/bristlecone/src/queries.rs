@@ -139,12 +139,13 @@ impl<M: Medium> Store<M> {
                 .scan_pairs(bounds, Order::Ascending, &mut visit)
                 .map_err(|e| self.error(e))?;
             count += seen;
-            self.settle_reads();
             match last {
                 Some(key) => low = Bound::Excluded(key),
-                None => return Ok(count),
+                None => break,
             }
         }
+        self.settle_scanned();
+        Ok(count)
     }
 
     /// Returns `true` if the store holds no pair. Reads no further than the first pair.
@@ -167,7 +168,7 @@ impl<M: Medium> Store<M> {
         };
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.index.scan_pairs(all, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
-        self.settle_reads();
+        self.settle_scanned();
         Ok(empty)
     }
 }

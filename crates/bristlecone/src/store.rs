@@ -423,11 +423,12 @@ impl<M: Medium> Store<M> {
         settled.map_err(|e| Error::from_medium(&self.path, e))
     }
 
-    /// Waits until what this thread has read is as durable as the medium promises.
+    /// Waits until the leaves that a scan of this thread has copied are as durable as the medium
+    /// promises; for no more. A scan calls this before it hands pairs over, and at its end.
     #[inline(always)]
-    pub(crate) fn settle_reads(&self) {
+    pub(crate) fn settle_scanned(&self) {
         if !(M::INJECTS_DEFECTS && self.pool().medium().injects(Defect::ScanUnsettled)) {
-            self.pool().medium().settle_reads();
+            self.pool().medium().settle_noted();
         }
     }
 

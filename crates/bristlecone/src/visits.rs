@@ -86,7 +86,10 @@ impl<M: Medium> Store<M> {
         if is_empty(&bounds) {
             return Ok(());
         }
-        self.walk(&bounds, order, &mut read)
+        self.walk(&bounds, order, &mut |key, value| {
+            self.settle_scanned();
+            read(key, value)
+        })
     }
 
     /// Calls `read` once for each of `keys`, in order, with the index of the key and with its
@@ -169,7 +172,8 @@ impl<M: Medium> Store<M> {
         Ok(read(bytes))
     }
 
-    /// Calls `read` with each pair between the bounds, in `order`, until it breaks.
+    /// Calls `read` with each pair between the bounds, in `order`, until it breaks. What it was
+    /// called with is as durable as the medium promises when this returns, also an error.
     pub(crate) fn walk(
         &self,
         (low, high): &Bounds,
@@ -180,7 +184,6 @@ impl<M: Medium> Store<M> {
         let (mut bytes, mut damage) = (Vec::new(), None);
         let guard = self.pool().pin(); // I2 of `store`
         let mut visit = |key: &[u8], value: Value| {
-            self.settle_reads();
             let outcome = Record::stored(self.pool(), value).and_then(|stored| {
                 if let Stored::Inline(inline, length) = stored {
                     return Ok(read(key, &inline[..length]));
@@ -194,8 +197,11 @@ impl<M: Medium> Store<M> {
             })
         };
         let walked = self.index.scan_pairs((as_slice(low), as_slice(high)), order, &mut visit);
+        self.settle_scanned();
         walked.map_err(|e| self.error(e))?;
-        self.settle_reads();
         damage.map_or(Ok(()), |damage| Err(self.damaged(damage)))
     }
 }
+
+#[cfg(test)]
+mod tests;

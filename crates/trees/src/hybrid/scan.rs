@@ -12,6 +12,7 @@
 //! 5. Under micro-logs the next leaf may have become the first one, with the least low key. It then
 //!    covers keys that the scan has visited, and may have split at one of them. The last of these
 //!    keys is the bound, and the scan goes on in the leaf that covers it.
+//! 6. A copy is noted as read before its pairs are visited, like the leaf of a lookup.
 
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, Restarts, Restructuring};
@@ -59,7 +60,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let next = early.unwrap_or(self.next(leaf));
             Ok(LeafCopy { at: leaf.at, entries, low, is_low_visited: false, next })
         });
-        if latch.validate(version) { copy.map(Some) } else { Ok(None) }
+        if !latch.validate(version) {
+            return Ok(None);
+        }
+        self.pool.medium().note_read(leaf.words);
+        copy.map(Some)
     }
 
     /// Copies the leaf that covers `key` or, for [`Direction::Below`], the keys just below it.
