@@ -6,13 +6,14 @@
 //! 3. What only a journal does is out of line. It would make the code of a mapping larger, and that
 //!    slower.
 
-use crate::journal::{Durability, Journaled};
+use crate::journal::{Journaled, Reads, has_note};
 use crate::medium::{Domain, Fenced, Mapped, Medium, MediumError, prefetch};
 use crate::numa::Placement;
 use crate::sys::WriteBack;
 use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// A pool file as a medium: a mapping, or working memory with a journal. The form is chosen
 /// when the file is opened.
@@ -22,8 +23,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub struct FileMedium {
     base: NonNull<u8>,
     len: AtomicU64,
-    /// `true` if reads wait for what they rely on: under [`Durability::Commit`].
-    reads_wait: bool,
+    /// What reads wait for, if they do. It is here too, so that a lookup finds it at once.
+    reads: Option<Arc<Reads>>,
     form: Form,
 }
 
@@ -47,15 +48,15 @@ macro_rules! either {
 impl From<Mapped> for FileMedium {
     fn from(mapped: Mapped) -> Self {
         let (base, len) = (mapped.base(), mapped.len().into());
-        Self { base, len, reads_wait: false, form: Form::Mapped(mapped) }
+        Self { base, len, reads: None, form: Form::Mapped(mapped) }
     }
 }
 
 impl From<Journaled> for FileMedium {
     fn from(journaled: Journaled) -> Self {
         let (base, len) = (journaled.base(), journaled.len().into());
-        let reads_wait = journaled.durability() == Durability::Commit;
-        Self { base, len, reads_wait, form: Form::Journaled(Box::new(journaled)) }
+        let reads = journaled.reads();
+        Self { base, len, reads, form: Form::Journaled(Box::new(journaled)) }
     }
 }
 
@@ -92,12 +93,7 @@ impl FileMedium {
         either!(self, form => form.settle_reads());
     }
 
-    #[inline(never)]
-    fn note_for_journal(&self, words: &[PmWord]) {
-        either!(self, form => form.note_read(words));
-    }
-
-    #[inline(never)]
+    #[cold]
     fn wait_for_noted(&self) {
         either!(self, form => form.settle_noted());
     }
@@ -186,25 +182,25 @@ unsafe impl Medium for FileMedium {
     }
     #[inline(always)]
     fn settle_reads(&self) {
-        if self.reads_wait {
+        if self.reads.is_some() {
             self.wait_for_reads();
         }
     }
     #[inline(always)]
     fn note_read(&self, words: &[PmWord]) {
-        if self.reads_wait {
-            self.note_for_journal(words);
+        if let Some(reads) = &self.reads {
+            reads.note(self.base, words);
         }
     }
     #[inline(always)]
     fn flush_for_readers(&self, words: &[PmWord]) {
-        if self.reads_wait {
+        if self.reads.is_some() {
             self.flush(words);
         }
     }
     #[inline(always)]
     fn settle_noted(&self) {
-        if self.reads_wait {
+        if self.reads.is_some() && has_note() {
             self.wait_for_noted();
         }
     }

@@ -143,7 +143,7 @@ impl<D: Disk> Journal<D> {
 
     /// Writes the next mark, durable on return. The caller has the lock of the syncer.
     fn write_mark(&self, start: Point, needs: bool) -> Result<(), MediumError> {
-        let needed = self.synced.load(Ordering::Acquire).max(start.position);
+        let needed = self.reads.synced.load(Ordering::Acquire).max(start.position);
         let old = self.writer.lock().mark;
         let mark = Mark { sequence: old.sequence + 1, needs, start, needed, ..old };
         self.checked(put_mark(&self.disk, &mark))?;

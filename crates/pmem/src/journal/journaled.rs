@@ -7,6 +7,7 @@ use super::mark::Mark;
 use super::noted;
 use super::options::{Durability, JournalOptions};
 use super::pages::PAGE_BYTES;
+use super::reads::Reads;
 use super::recovery::{Opening, end_journal};
 use super::stats::JournalStats;
 use super::trace::DiskTrace;
@@ -138,7 +139,8 @@ impl Journaled {
         let reserve_bytes = options.reserve_bytes.max(bytes);
         let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
         let (nonce, boot) = (memory.draw(), known_boot_id());
-        let opening = Opening { nonce, boot, geometry: options.geometry() };
+        let readers_wait = options.durability == Durability::Commit;
+        let opening = Opening { nonce, boot, geometry: options.geometry(), readers_wait };
         let journal = Journal::open(folder, memory, ring, opening)?;
         let shared = Arc::new(SharedJournal {
             journal,
@@ -227,7 +229,13 @@ impl Journaled {
     /// Returns the number of lines that were fenced and would not survive a power cut now.
     pub fn unsynced_lines(&self) -> u64 {
         let journal = &self.shared.journal;
-        journal.ring.head().saturating_sub(journal.synced.load(Ordering::Acquire))
+        journal.ring.head().saturating_sub(journal.reads.synced.load(Ordering::Acquire))
+    }
+
+    /// Returns what readers wait for, if they do: under [`Durability::Commit`].
+    pub(crate) fn reads(&self) -> Option<Arc<Reads>> {
+        let readers_wait = self.shared.durability == Durability::Commit;
+        readers_wait.then(|| Arc::clone(&self.shared.journal.reads))
     }
 
     fn memory(&self) -> &Mapped {

@@ -7,7 +7,7 @@ use super::mark::Mark;
 use super::noted;
 use super::pages::{PAGE_BYTES, Pages};
 use super::point::{Checkpoint, Point};
-use super::reads::{self, Newest};
+use super::reads::{self, Reads};
 use super::ring::Ring;
 use super::work::Work;
 use crate::line::{LINE_BYTES, LINE_WORDS};
@@ -16,6 +16,7 @@ use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use std::io;
+use std::sync::Arc;
 
 /// The journal of a pool that is open.
 #[derive(Debug)]
@@ -27,15 +28,13 @@ pub(super) struct Journal<D> {
     /// while the device is at work.
     pub(super) syncer: Mutex<Syncer>,
     pub(super) writer: Mutex<Writer>,
-    /// The position up to which the records survive a power cut.
-    pub(super) synced: AtomicU64,
+    /// The position up to which the records survive a power cut, and what readers wait for.
+    pub(super) reads: Arc<Reads>,
     pub(super) commits: Commits,
     /// `true` if nothing is written any more: a write has failed (I8), or the journal was closed.
     has_ended: AtomicBool,
     /// The head of the ring at which the thread of the journal should drain it.
     drain_at: AtomicU64,
-    /// The newest line of each region.
-    newest: Newest,
     /// The work that threads have done, in numbers.
     pub(super) work: Work,
 }
@@ -79,7 +78,7 @@ impl Writer {
 
 impl<D: Disk> Journal<D> {
     /// Returns the journal of an open whose `mark` is on the disk. The ring is stamped.
-    pub(super) fn new(disk: D, memory: Mapped, ring: Ring, mark: Mark) -> Self {
+    pub(super) fn new(disk: D, memory: Mapped, ring: Ring, mark: Mark, reads: Reads) -> Self {
         let writer = Writer {
             mark,
             end: mark.start,
@@ -94,10 +93,9 @@ impl<D: Disk> Journal<D> {
             syncer: Mutex::new(Syncer { checkpoint: None }),
             writer: Mutex::new(writer),
             commits: Commits::default(),
-            synced: AtomicU64::new(0),
+            reads: Arc::new(reads),
             has_ended: AtomicBool::new(false),
             drain_at: AtomicU64::new(0),
-            newest: Newest::default(),
             work: Work::default(),
         };
         journal.grant(&journal.writer.lock());
@@ -145,7 +143,7 @@ impl<D: Disk> Journal<D> {
                 self.ring.put(position, line, &self.copy_line(line));
                 position += 1;
                 if !self.disk.breaks(Breach::ReadsUnnoted) {
-                    self.newest.enter(line, position);
+                    self.reads.enter(line, position);
                 }
             }
         }
@@ -257,14 +255,14 @@ impl<D: Disk> Journal<D> {
         let (files, end) = (std::mem::take(&mut writer.unsynced), writer.end.position);
         drop(writer);
         if self.disk.breaks(Breach::AcknowledgeBeforeSync) {
-            self.synced.store(end, Ordering::Release);
+            self.reads.synced.store(end, Ordering::Release);
         }
         for file in files {
             self.checked(self.disk.sync(Place::Segment(file)))?;
         }
         let is_wrong = self.disk.breaks(Breach::CountLaterDrains);
         let end = if is_wrong { self.writer.lock().end.position } else { end };
-        self.synced.store(end, Ordering::Release);
+        self.reads.synced.store(end, Ordering::Release);
         Ok(())
     }
 
@@ -273,11 +271,11 @@ impl<D: Disk> Journal<D> {
     /// has ended.
     #[inline]
     pub(super) fn sync_to(&self, position: u64) -> Result<(), MediumError> {
-        while self.synced.load(Ordering::Acquire) < position {
+        while self.reads.synced.load(Ordering::Acquire) < position {
             if self.commits.lead() {
                 let done = self.sync_as_leader(position);
                 // After an error there is nothing to wait for.
-                let synced = self.synced.load(Ordering::Acquire);
+                let synced = self.reads.synced.load(Ordering::Acquire);
                 let others = self.commits.end_lead(if done.is_ok() { synced } else { u64::MAX });
                 self.work.count_group(others + 1);
                 return done;
@@ -290,12 +288,7 @@ impl<D: Disk> Journal<D> {
     /// Notes that this thread relies on `words`, if no sync has covered them.
     #[inline]
     pub(super) fn note_read(&self, words: &[PmWord]) {
-        let base = self.memory.base().as_ptr() as usize;
-        let at = (words.as_ptr() as usize).wrapping_sub(base);
-        let newest = self.newest.of(at, core::mem::size_of_val(words));
-        if newest > self.synced.load(Ordering::Acquire) {
-            reads::note(base, newest);
-        }
+        self.reads.note(self.memory.base(), words);
     }
 
     /// Waits until what this thread has noted survives a power cut.
@@ -311,7 +304,7 @@ impl<D: Disk> Journal<D> {
 
     fn sync_as_leader(&self, position: u64) -> Result<(), MediumError> {
         let mut syncer = self.syncer.lock();
-        if self.synced.load(Ordering::Acquire) >= position {
+        if self.reads.synced.load(Ordering::Acquire) >= position {
             return Ok(());
         }
         if self.disk.breaks(Breach::AcknowledgeBeforeSync) {

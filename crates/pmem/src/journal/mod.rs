@@ -55,6 +55,7 @@ pub use error::JournalError;
 pub use journaled::Journaled;
 pub(crate) use mark::Mark;
 pub use options::{Durability, JournalOptions};
+pub(crate) use reads::{Reads, has_note};
 pub use stats::JournalStats;
 #[doc(hidden)]
 pub use trace::{DiskFiles, DiskTrace, Recording};

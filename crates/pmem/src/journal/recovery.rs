@@ -17,6 +17,7 @@ use super::lines::{Journal, expected, write_frame};
 use super::mark::{MARK_BYTES, Mark};
 use super::pages::PAGE_BYTES;
 use super::point::{Geometry, Point};
+use super::reads::Reads;
 use super::ring::Ring;
 use crate::error::Corrupt;
 use crate::line::{LINE_BYTES, LINE_WORDS};
@@ -36,6 +37,8 @@ pub(super) struct Opening {
     pub(super) boot: Option<[u64; 2]>,
     /// The sizes of the journal, if the pool file is whole. Else those of its mark stay.
     pub(super) geometry: Geometry,
+    /// `true` if readers wait for what they rely on.
+    pub(super) readers_wait: bool,
 }
 
 impl<D: Disk> Journal<D> {
@@ -69,7 +72,7 @@ impl<D: Disk> Journal<D> {
             needed: 0,
         };
         put_mark(&disk, &mark).map_err(|e| JournalError::system("write the journal's mark", e))?;
-        Ok(Self::new(disk, memory, ring, mark))
+        Ok(Self::new(disk, memory, ring, mark, Reads::new(opening.readers_wait)))
     }
 }
 

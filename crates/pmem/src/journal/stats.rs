@@ -68,7 +68,7 @@ impl Journal<Folder> {
         let (mark, end) = (writer.mark, writer.end);
         drop(writer);
         // The position last: it is the greatest.
-        let synced = self.synced.load(Ordering::Acquire);
+        let synced = self.reads.synced.load(Ordering::Acquire);
         let position = self.ring.head();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let work = &self.disk.work;

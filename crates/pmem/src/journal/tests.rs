@@ -88,8 +88,12 @@ fn open(
     boot: u64,
 ) -> Result<Journal<Recorder>, super::JournalError> {
     let memory = Mapped::anonymous(PAGES * PAGE_BYTES).unwrap();
-    let opening =
-        Opening { nonce: nonce.wrapping_mul(0x9E37), boot: Some([boot; 2]), geometry: GEOMETRY };
+    let opening = Opening {
+        nonce: nonce.wrapping_mul(0x9E37),
+        boot: Some([boot; 2]),
+        geometry: GEOMETRY,
+        readers_wait: true,
+    };
     Journal::open(disk.clone(), memory, ring_of(ring), opening)
 }
 
@@ -513,7 +517,7 @@ fn a_reader_waits_for_what_it_has_read_and_for_nothing_else() {
             let at = PmPtr::new(line * LINE_BYTES as u64);
             journal.note_read(words_at(&journal.memory, at, LINE_WORDS).unwrap());
             journal.settle_noted();
-            journal.synced.load(Ordering::Acquire)
+            journal.reads.synced.load(Ordering::Acquire)
         };
         store(&journal.memory, 64, 1);
         journal.fence();
@@ -540,7 +544,7 @@ fn a_reader_of_a_line_that_was_flushed_again_waits_for_that_fence() {
         journal.fence();
         journal.note_read(at(64));
         journal.settle_noted();
-        assert_eq!(journal.synced.load(Ordering::Acquire), expected);
+        assert_eq!(journal.reads.synced.load(Ordering::Acquire), expected);
     }
 }
 
@@ -565,6 +569,9 @@ fn every_thread_that_waits_for_a_sync_wakes_also_if_it_fails() {
                 });
             }
         });
-        assert_eq!(journal.synced.load(Ordering::Acquire), if is_failing { 0 } else { THREADS });
+        assert_eq!(
+            journal.reads.synced.load(Ordering::Acquire),
+            if is_failing { 0 } else { THREADS }
+        );
     }
 }
