@@ -1,13 +1,16 @@
 //! The cost of a put and of a get on a plain file: without a journal, with the instructions of
-//! persistent memory, and with a journal in each durability. Prints medians over rounds that
-//! alternate, and ratios.
+//! persistent memory, and with a journal in each durability; and of the system calls that a commit
+//! needs at least. Prints medians over rounds that alternate, and the ratios to the first of their
+//! kind.
 //!
 //! `cargo run --release -p bristlecone --example durability [FOLDER]`
 
 use bristlecone::{Durability, Error, Store};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Domain, FileMedium, Mapped};
+use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -28,7 +31,7 @@ const FILE_BYTES: u64 = 64 << 20;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let path = Path::new(&folder).join("durability.pool");
-    let mut times = [const { Vec::new() }; 8];
+    let mut times = [const { Vec::new() }; 9];
     for _ in 0..ROUNDS {
         let options = Store::options().initial_bytes(FILE_BYTES);
         let [process, interval, committed] =
@@ -46,10 +49,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         times[2].push(puts(interval.create(&path)?, PUTS, 1)?);
         std::fs::remove_file(&path)?;
 
-        times[3].push(puts(committed.create(&path)?, COMMITS, 1)?);
+        times[3].push(syncs(&path)?);
         std::fs::remove_file(&path)?;
 
-        times[4].push(puts(committed.create(&path)?, SHARED_COMMITS, THREADS)?);
+        times[4].push(puts(committed.create(&path)?, COMMITS, 1)?);
+        std::fs::remove_file(&path)?;
+
+        times[5].push(puts(committed.create(&path)?, SHARED_COMMITS, THREADS)?);
         std::fs::remove_file(&path)?;
 
         puts(process.create(&path)?, PUTS, 1)?;
@@ -59,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let stores =
             [process.open(&path)?, interval.open(&copies[0])?, committed.open(&copies[1])?];
         for _ in 0..GET_TURNS {
-            for (store, times) in stores.iter().zip(&mut times[5..]) {
+            for (store, times) in stores.iter().zip(&mut times[6..]) {
                 times.push(gets(store)?);
             }
         }
@@ -70,6 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "put, process",
         "put, adr, emulated",
         "put, interval 100 ms",
+        "pwrite and fdatasync",
         "put, commit",
         "put, commit, 64 threads",
         "get, process",
@@ -81,9 +88,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         times[times.len() / 2]
     });
     let mut output = std::io::stdout();
-    for (name, nanoseconds) in names.into_iter().zip(medians) {
-        let first = if name.starts_with("put") { medians[0] } else { medians[5] };
-        let ratio = nanoseconds / first;
+    let firsts = [0, 0, 0, 3, 3, 3, 6, 6, 6];
+    for ((name, nanoseconds), first) in names.into_iter().zip(medians).zip(firsts) {
+        let ratio = nanoseconds / medians[first];
         writeln!(output, "{name:24} {nanoseconds:10.1} ns {ratio:8.2} x")?;
     }
     Ok(())
@@ -104,6 +111,21 @@ fn puts(store: Store, count: u64, threads: u64) -> Result<f64, Error> {
     let nanoseconds = start.elapsed().as_nanos() as f64 / count as f64;
     store.close()?;
     Ok(nanoseconds)
+}
+
+/// Writes and syncs a sector as often as a round commits, behind one another in a file of zeros, as
+/// the frames of a journal are. Returns the time of each, in nanoseconds.
+fn syncs(path: &Path) -> Result<f64, std::io::Error> {
+    const SECTOR: [u8; 512] = [7; 512];
+    let file = File::create(path)?;
+    file.write_all_at(&vec![0; COMMITS as usize * SECTOR.len()], 0)?;
+    file.sync_all()?;
+    let start = Instant::now();
+    for number in 0..COMMITS {
+        file.write_all_at(&SECTOR, number * SECTOR.len() as u64)?;
+        file.sync_data()?;
+    }
+    Ok(start.elapsed().as_nanos() as f64 / COMMITS as f64)
 }
 
 /// Looks up the pairs that one thread has put, and returns the time of a get, in nanoseconds.

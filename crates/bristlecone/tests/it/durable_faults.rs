@@ -95,7 +95,7 @@ fn fail(durability: Durability, call: u64) -> bool {
 fn a_device_that_refuses_a_call_ends_all_writes_and_loses_none() {
     for durability in [Durability::Commit, Durability::Interval(Duration::from_millis(1))] {
         // Each of the first calls, which are those of the open, and some of the later ones.
-        let calls = (0..24).chain((24..2000).step_by(83));
+        let calls = (0..24).chain((24..2000).step_by(37));
         let failures = calls.take_while(|&call| fail(durability, call)).count();
         assert!(failures > 26, "{durability:?}: {failures} failures");
     }

@@ -18,12 +18,13 @@ use super::pages::PAGE_BYTES;
 use super::point::{Checkpoint, Point};
 use crate::line::LINE_BYTES;
 use crate::medium::MediumError;
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 /// The number of pages that a step copies before it syncs.
-const STEP_PAGES: usize = 256;
+pub(super) const STEP_PAGES: u64 = 256;
 
-/// A page, and its copy.
+/// The number of the first of some pages that lie side by side, and their copies.
 type Copied = (u64, Vec<u8>);
 
 impl<D: Disk> Journal<D> {
@@ -53,13 +54,14 @@ impl<D: Disk> Journal<D> {
         if !self.disk.breaks(Breach::HeadBeforeCopy) && !self.disk.breaks(Breach::PageBeforeSync) {
             self.sync(syncer)?;
         }
-        for (page, bytes) in &pages {
-            self.checked(write_page(&self.disk, *page, bytes))?;
+        for (first, bytes) in &pages {
+            self.checked(write_pages(&self.disk, *first, bytes))?;
         }
         if self.disk.breaks(Breach::ClearAfterWrite) {
             self.sync(syncer)?;
-            for (page, _) in &pages {
-                self.writer.lock().dirty.clear(*page);
+            for (first, bytes) in &pages {
+                let pages = *first..first + bytes.len() as u64 / PAGE_BYTES;
+                pages.for_each(|page| self.writer.lock().dirty.clear(page));
             }
         }
         Ok(false)
@@ -96,26 +98,25 @@ impl<D: Disk> Journal<D> {
 
     fn copy_pages(&self, syncer: &mut Syncer) -> Vec<Copied> {
         let checkpoint = syncer.checkpoint.as_mut().expect("a checkpoint has begun");
-        let mut pages = Vec::new();
+        let (mut runs, mut left) = (Vec::new(), STEP_PAGES);
         let mut writer = self.writer.lock();
-        while pages.len() < STEP_PAGES
-            && let Some(page) = writer.dirty.next(checkpoint.next_page)
-        {
-            checkpoint.next_page = page + 1;
+        while let Some(run) = writer.dirty.next_run(checkpoint.next_page, left) {
+            checkpoint.next_page = run.end;
+            left -= run.end - run.start;
             // A record that is drained from here on marks it again.
             if !self.disk.breaks(Breach::ClearAfterWrite) {
-                writer.dirty.clear(page);
+                run.clone().for_each(|page| writer.dirty.clear(page));
             }
-            pages.push(page);
+            runs.push(run);
         }
         drop(writer);
-        pages.into_iter().map(|page| (page, self.copy_page(page))).collect()
+        runs.into_iter().map(|run| (run.start, self.copy_run(run))).collect()
     }
 
-    fn copy_page(&self, page: u64) -> Vec<u8> {
+    fn copy_run(&self, pages: Range<u64>) -> Vec<u8> {
         let lines = PAGE_BYTES / LINE_BYTES as u64;
-        let mut bytes = Vec::with_capacity(PAGE_BYTES as usize);
-        for line in page * lines..(page + 1) * lines {
+        let mut bytes = Vec::with_capacity(((pages.end - pages.start) * PAGE_BYTES) as usize);
+        for line in pages.start * lines..pages.end * lines {
             for word in self.copy_line(line) {
                 bytes.extend_from_slice(&word.to_le_bytes());
             }
@@ -159,11 +160,10 @@ pub(super) fn put_mark<D: Disk>(disk: &D, mark: &Mark) -> std::io::Result<()> {
     disk.sync(Place::Pool)
 }
 
-/// Writes a page to the pool file, but for the sectors of the mark.
-pub(super) fn write_page<D: Disk>(disk: &D, page: u64, bytes: &[u8]) -> std::io::Result<()> {
-    let at = page * PAGE_BYTES;
-    if page > 0 {
-        return disk.write(Place::Pool, at, bytes);
+/// Writes the pages from `first` on to the pool file, but for the sectors of the mark.
+pub(super) fn write_pages<D: Disk>(disk: &D, first: u64, bytes: &[u8]) -> std::io::Result<()> {
+    if first > 0 {
+        return disk.write(Place::Pool, first * PAGE_BYTES, bytes);
     }
     disk.write(Place::Pool, 0, &bytes[..MARK_BYTES.start])?;
     disk.write(Place::Pool, MARK_BYTES.end as u64, &bytes[MARK_BYTES.end..])

@@ -2,6 +2,8 @@
 //! each. Only the thread that writes to the disk knows them: it marks the page of a record when it
 //! drains the record, and a checkpoint starts behind the records that are drained.
 
+use core::ops::Range;
+
 /// The size of a page, in bytes: what a checkpoint copies at a time.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
@@ -42,6 +44,14 @@ impl Pages {
         }
         Some(64 * word as u64 + u64::from(bits.trailing_zeros()))
     }
+
+    /// Returns the first marked pages from `from` on that lie side by side: at most `max`.
+    pub(super) fn next_run(&self, from: u64, max: u64) -> Option<Range<u64>> {
+        let first = self.next(from).filter(|_| max > 0)?;
+        let is_marked = |page: &u64| self.next(*page) == Some(*page);
+        let more = (first + 1..first + max).take_while(is_marked).count() as u64;
+        Some(first..first + 1 + more)
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +74,9 @@ mod tests {
             found
         };
         assert_eq!(all(&pages), marked);
+        assert_eq!(pages.next_run(4, 2), Some(63..65));
+        assert_eq!(pages.next_run(4, 1), Some(63..64));
+        assert_eq!((pages.next_run(65, 9), pages.next_run(201, 9)), (Some(200..201), None));
         pages.clear(63);
         pages.clear(200);
         assert_eq!(all(&pages), [3, 64]);

@@ -9,13 +9,13 @@
 //! W mark of this open; S mark                          the old journal means nothing from here on
 //! ```
 
-use super::checkpoint::{put_mark, write_page};
+use super::checkpoint::{STEP_PAGES, put_mark, write_pages};
 use super::disk::{Breach, Disk, Place};
 use super::error::JournalError;
 use super::frame::{self, SECTOR_BYTES};
 use super::lines::{Journal, expected, write_frame};
 use super::mark::{MARK_BYTES, Mark};
-use super::pages::PAGE_BYTES;
+use super::pages::{PAGE_BYTES, Pages};
 use super::point::{Geometry, Point};
 use super::reads::Reads;
 use super::ring::Ring;
@@ -88,7 +88,7 @@ pub(super) fn make_whole<D: Disk>(
     let mut page = vec![0; PAGE_BYTES as usize];
     disk.read(Place::Pool, 0, &mut page).map_err(failed)?;
     let mark = Mark::read(&page)?;
-    let recovery = Recovery { disk, memory, touched: BTreeSet::new() };
+    let recovery = Recovery { disk, memory, touched: Pages::default() };
     recovery.load()?;
     if let Some(mark) = &mark
         && mark.needs
@@ -102,7 +102,7 @@ struct Recovery<'a, D> {
     disk: &'a D,
     memory: &'a Mapped,
     /// The pages that records have changed.
-    touched: BTreeSet<u64>,
+    touched: Pages,
 }
 
 impl<D: Disk> Recovery<'_, D> {
@@ -144,7 +144,7 @@ impl<D: Disk> Recovery<'_, D> {
         for (word, &value) in self.words(at, LINE_WORDS)?.iter().zip(image) {
             self.memory.store(word, value);
         }
-        self.touched.insert(at / PAGE_BYTES);
+        self.touched.mark(at / PAGE_BYTES);
         Ok(())
     }
 
@@ -249,11 +249,13 @@ impl<D: Disk> Recovery<'_, D> {
     /// Writes the pages that records have changed, durable on return.
     fn write_pages(&self) -> Result<(), JournalError> {
         let failed = |e| JournalError::system("write the pool to the device", e);
-        let mut bytes = vec![0; PAGE_BYTES as usize];
-        for &page in &self.touched {
-            let words = self.words(page * PAGE_BYTES, bytes.len() / 8)?;
+        let (mut bytes, mut next) = (Vec::new(), 0);
+        while let Some(run) = self.touched.next_run(next, STEP_PAGES) {
+            bytes.resize(((run.end - run.start) * PAGE_BYTES) as usize, 0);
+            let words = self.words(run.start * PAGE_BYTES, bytes.len() / 8)?;
             self.memory.copy_out(words, &mut bytes);
-            write_page(self.disk, page, &bytes).map_err(failed)?;
+            write_pages(self.disk, run.start, &bytes).map_err(failed)?;
+            next = run.end;
         }
         self.disk.sync(Place::Pool).map_err(failed)
     }
