@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::store::{Store, check_key, check_value};
+use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Medium, PoolError};
-use bristlecone_trees::{PairChange, PairState, TreeError};
+use bristlecone_trees::{CommittedPairs, PairChange, PairState, TreeError};
 use core::ops::Range;
 use thiserror::Error;
 
@@ -124,13 +124,16 @@ impl Batch {
 
     /// Returns the changes, one for each key, in the order of the keys.
     fn changes(&self) -> Vec<Change<'_>> {
-        let key = |call: &Call| &self.bytes[call.key.clone()];
-        let mut calls: Vec<_> = self.calls.iter().collect();
-        // Stable: the calls for one key keep their order.
-        calls.sort_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))));
-        let mut changes: Vec<Change<'_>> = Vec::with_capacity(calls.len());
-        for call in calls {
-            let key = key(call);
+        let key = |index: usize| &self.bytes[self.calls[index].key.clone()];
+        let mut order: Vec<_> =
+            self.calls.iter().enumerate().map(|(index, call)| (call.prefix, index)).collect();
+        // The calls for one key keep their order.
+        order.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))).then(a.1.cmp(&b.1))
+        });
+        let mut changes: Vec<Change<'_>> = Vec::with_capacity(order.len());
+        for (_, index) in order {
+            let (call, key) = (&self.calls[index], key(index));
             if changes.last().is_none_or(|last| last.key != key) {
                 changes.push(Change { key, expected: None, new: None });
             }
@@ -210,16 +213,13 @@ impl<M: Medium> Store<M> {
                 return Ok(Err(unmet));
             }
             match self.index.commit_pairs(&changes) {
-                Ok(Some(formers)) => {
+                Ok(Some(CommittedPairs { formers, posted })) => {
                     formers.into_iter().flatten().for_each(|former| self.retire(former, &guard));
-                    return Ok(Ok(()));
+                    return posted.map(Ok);
                 }
                 Ok(None) => {} // a pair of a condition has changed since
                 Err(error) => {
-                    // I4 of `store`: after damage the index may or may not point to the records.
-                    if matches!(error, TreeError::Pool(PoolError::Full { .. })) {
-                        self.release_new(&changes)?;
-                    }
+                    self.release_new(&changes)?;
                     return Err(error);
                 }
             }

@@ -40,7 +40,7 @@ pub mod spec;
 pub mod unique_words;
 
 pub use erased::ErasedDesign;
-pub use hybrid::{PairChange, PairState};
+pub use hybrid::{CommittedPairs, PairChange, PairState};
 pub use index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 pub use key::{Key, Record, Text};
 pub use maintenance::Maintainer;

@@ -1,9 +1,10 @@
 //! Batches: conditions, many leaves, threads, costs, full stores.
 
-use crate::{pairs, place, small};
+use crate::{mapped, pairs, place, small};
 use bristlecone::{Batch, Error, KEY_BYTES_MAX, Store, Unmet};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::Count;
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn key(number: u64) -> Vec<u8> {
@@ -163,6 +164,59 @@ fn a_batch_that_does_not_fit_changes_nothing() {
     let mut store = small().open(&place.path).unwrap();
     assert_eq!(store.len().unwrap(), 2000);
     assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+}
+
+/// The record of a key of another pair is damaged, and a batch moves that pair to a new leaf: it
+/// lay where no lookup found it.
+#[test]
+fn a_batch_misplaces_no_pair_whose_key_is_damaged() {
+    const HEAD: &str = "what many keys begin with, ";
+    let key = |number: u32| format!("{HEAD}{number:02}").into_bytes();
+    let place = place();
+    let store = mapped().create(&place.path).unwrap();
+    for number in (0..40).step_by(2) {
+        store.put(key(number), "1").unwrap();
+    }
+    store.close().unwrap();
+    let whole = fs::read(&place.path).unwrap();
+    let heads = whole.windows(HEAD.len()).enumerate();
+    let records = heads.filter(|(_, window)| *window == HEAD.as_bytes()).map(|(at, _)| at);
+    let odd = (1..40).step_by(2).fold(Batch::new(), |batch, n| batch.put(key(n), "2"));
+    let mut refused = 0;
+    for at in records {
+        let mut damaged = whole.clone();
+        damaged[at + HEAD.len()] ^= 2; // the tens digit
+        fs::write(&place.path, &damaged).unwrap();
+        let store = mapped().open(&place.path).unwrap();
+        refused += u32::from(store.commit(&odd).is_err());
+        for number in (0..40).step_by(2) {
+            if let Ok(found) = store.get(key(number)) {
+                assert_eq!(found.as_deref(), Some(&b"1"[..]), "key {number}, {at:#x}");
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
+/// The records of a batch that damage refuses stayed in use until the next recovery.
+#[test]
+fn a_batch_that_damage_refuses_keeps_no_space() {
+    let place = place();
+    let store = mapped().create(&place.path).unwrap();
+    for number in 0..100 {
+        store.put(key(number), "1").unwrap();
+    }
+    store.put("shortkey", "shortval").unwrap();
+    store.close().unwrap();
+    let mut bytes = fs::read(&place.path).unwrap();
+    let value = bytes.windows(8).position(|window| window == b"shortval").unwrap();
+    bytes[value] ^= 1;
+    fs::write(&place.path, &bytes).unwrap();
+    let store = mapped().open(&place.path).unwrap();
+    let blocks = store.stats().blocks;
+    let batch = puts(0..100, &[1; 100]).delete("shortkey");
+    assert!(matches!(store.commit(&batch), Err(Error::Damaged { .. })));
+    assert_eq!(store.stats().blocks, blocks);
 }
 
 /// A batch takes four fences, or two if it changes one leaf.

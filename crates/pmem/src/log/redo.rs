@@ -120,15 +120,6 @@ enum Pairs {
     List(RedoList),
 }
 
-impl Pairs {
-    fn all(&self) -> &[(u64, u64)] {
-        match self {
-            Self::Few(pairs, count) => &pairs[..*count],
-            Self::List(list) => list.pairs(),
-        }
-    }
-}
-
 impl<M: Medium> Committed<'_, M> {
     fn write(&self, txid: u64) {
         match &self.pairs {
@@ -165,10 +156,15 @@ impl<M: Medium> Committed<'_, M> {
     ///
     /// ```text
     /// W words           crash at any point: the log is replayed, to the same end
-    /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence
+    /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence;
+    ///                                         of a list a line a word
     /// ```
     pub fn apply(&self) -> Fenced {
-        apply(self.medium, self.pairs.all()).expect("logged words lie in the pool")
+        let applied = match &self.pairs {
+            Pairs::Few(pairs, count) => apply(self.medium, &pairs[..*count]),
+            Pairs::List(list) => list.apply(self.medium),
+        };
+        applied.expect("logged words lie in the pool")
     }
 
     /// Ends the transaction. `_applied` shows that every logged word is durable in place, and
@@ -249,13 +245,15 @@ fn line_checksum(pairs: &[(u64, u64)], seal: Seal) -> u64 {
     checksum_words(words)
 }
 
-/// Returns the pairs of the committed transaction in a slot, or `None` if it has none.
+/// Returns the pairs of the committed transaction in a slot, or `None` if it has none. They are at
+/// most `list_pairs_max` if they are a list.
 ///
 /// # Errors
 /// A line that may belong to the transaction is damaged.
 pub(super) fn read<M: Medium>(
     medium: &M,
     slot: &[PmWord],
+    list_pairs_max: u64,
 ) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
     let mut all = Vec::new();
     let mut first = None;
@@ -267,7 +265,7 @@ pub(super) fn read<M: Medium>(
         }
         if seal.pairs == LIST {
             let at = offset_of(medium, &line[0]).offset();
-            return redo_list::read(medium, &pairs, at).map(Some);
+            return redo_list::read(medium, &pairs, at, list_pairs_max).map(Some);
         }
         all.extend(pairs);
         if index + 1 == lines {

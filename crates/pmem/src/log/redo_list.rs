@@ -7,20 +7,21 @@
 //! Only the line of a slot leads to a list. So after a crash its block is free, once the replay has
 //! read it.
 
-use crate::checksum::checksum_words;
+use crate::checksum::{checksum, checksum_words};
 use crate::defect::Defect;
 use crate::error::Corrupt;
-use crate::medium::{Medium, offset_of, words_at};
+use crate::medium::{Fenced, Medium, offset_of, words_at};
 use crate::word::{PmPtr, PmWord};
 
 /// The bytes of a change in a list.
-const PAIR_BYTES: u64 = 16;
+pub(super) const PAIR_BYTES: u64 = 16;
 
 /// The changes of a redo log, and the block that holds them.
 #[derive(Debug)]
 pub struct RedoList {
     block: PmPtr,
     pairs: Vec<(u64, u64)>,
+    sum: u64,
 }
 
 impl RedoList {
@@ -44,53 +45,65 @@ impl RedoList {
         block: PmPtr,
         changes: &[(&PmWord, u64)],
     ) -> Result<Self, Corrupt> {
-        let pairs: Vec<_> = changes
-            .iter()
-            .map(|&(word, value)| (offset_of(medium, word).offset(), value))
-            .collect();
-        let bytes: Vec<_> = words_of(&pairs).flat_map(u64::to_le_bytes).collect();
+        let mut pairs = Vec::with_capacity(changes.len());
+        let mut bytes = Vec::with_capacity(Self::bytes(changes.len()) as usize);
+        for &(word, value) in changes {
+            let offset = offset_of(medium, word).offset();
+            pairs.push((offset, value));
+            bytes.extend_from_slice(&offset.to_le_bytes());
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
         medium.fill(words_at(medium, block, 2 * pairs.len())?, &bytes);
-        Ok(Self { block, pairs })
+        Ok(Self { block, pairs, sum: checksum(&bytes).into() })
     }
 
-    pub(super) fn pairs(&self) -> &[(u64, u64)] {
-        &self.pairs
+    /// Stores the changes in place. Durable on return.
+    ///
+    /// ```text
+    /// W words           crash at any point: the log is replayed, to the same end
+    /// F their lines |   -> durable in place   budget: a line a word, 1 fence
+    /// ```
+    pub(super) fn apply<M: Medium>(&self, medium: &M) -> Result<Fenced, Corrupt> {
+        for &(offset, value) in &self.pairs {
+            let word = words_at(medium, PmPtr::new(offset), 1)?;
+            medium.store(&word[0], value);
+            medium.flush(word);
+        }
+        Ok(medium.fence())
     }
 
     /// Returns the pairs of the line that leads to the list.
     pub(super) fn place(&self) -> [(u64, u64); 2] {
         let count = self.pairs.len() as u64;
-        [(self.block.offset(), count), (checksum_words(words_of(&self.pairs)), 0)]
+        [(self.block.offset(), count), (self.sum, 0)]
     }
 }
 
-fn words_of(pairs: &[(u64, u64)]) -> impl Iterator<Item = u64> {
-    pairs.iter().flat_map(|&(offset, value)| [offset, value])
-}
-
-/// Returns the changes of the list that the pairs `place` of the line at `at` lead to.
+/// Returns the changes of the list that the pairs `place` of the line at `at` lead to. They are at
+/// most `pairs_max`, which is what the pool can hold beside the lists of other logs.
 ///
 /// # Errors
-/// The list is damaged, or not in the pool.
+/// The list is damaged, too long, or not in the pool.
 pub(super) fn read<M: Medium>(
     medium: &M,
     place: &[(u64, u64)],
     at: u64,
+    pairs_max: u64,
 ) -> Result<Vec<(u64, u64)>, Corrupt> {
     let &[(block, count), (expected, 0)] = place else {
         return Err(Corrupt { at, what: "place of a list of changes", expected: 2, found: 0 });
     };
-    let fits = count <= medium.len() / PAIR_BYTES;
-    let words = if fits { 2 * count as usize } else { usize::MAX };
-    let words = words_at(medium, PmPtr::new(block), words)?;
-    let pairs: Vec<_> =
-        words.chunks_exact(2).map(|pair| (medium.load(&pair[0]), medium.load(&pair[1]))).collect();
-    let found = checksum_words(words_of(&pairs));
-    if M::INJECTS_DEFECTS && medium.injects(Defect::ListShort) {
-        return Ok(pairs[..1.min(pairs.len())].to_vec());
+    if count > pairs_max {
+        let what = "length of a list of changes";
+        return Err(Corrupt { at, what, expected: pairs_max, found: count });
     }
-    if found == expected {
-        return Ok(pairs);
+    let words = words_at(medium, PmPtr::new(block), 2 * count as usize)?;
+    // The checksum comes first, so that damage to the length takes no memory.
+    let found = checksum_words(words.iter().map(|word| medium.load(word)));
+    if found != expected {
+        return Err(Corrupt { at: block, what: "checksum of a list of changes", expected, found });
     }
-    Err(Corrupt { at: block, what: "checksum of a list of changes", expected, found })
+    let is_cut = M::INJECTS_DEFECTS && medium.injects(Defect::ListShort);
+    let pairs = words.chunks_exact(2).take(if is_cut { 1 } else { words.len() });
+    Ok(pairs.map(|pair| (medium.load(&pair[0]), medium.load(&pair[1]))).collect())
 }

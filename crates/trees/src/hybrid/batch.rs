@@ -85,10 +85,18 @@ struct NewLeaf {
     word: u64,
 }
 
+/// A batch that is committed.
+#[derive(Debug)]
+pub struct CommittedPairs {
+    /// The value that each change replaced.
+    pub formers: Vec<Option<Value>>,
+    /// The result of adding new leaves to the inner nodes, which may be damaged.
+    pub posted: Result<(), TreeError>,
+}
+
 /// The result of an attempt to commit a batch.
 enum Attempt {
-    /// The batch is committed; the values that it replaced, by change.
-    Committed(Vec<Option<Value>>),
+    Committed(CommittedPairs),
     /// A condition does not hold.
     Unmet,
     /// Leaves had no free slot for a new entry, and were split.
@@ -97,8 +105,8 @@ enum Attempt {
 
 impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// Makes all of `changes`, whose keys ascend strictly, if all of their conditions hold. Returns
-    /// the value that each change replaced, or `None` if a condition does not hold; nothing has
-    /// changed then. Durable on return, with the records that the new values name.
+    /// `None` if a condition does not hold; nothing has changed then. Durable on return, with the
+    /// records that the new values name.
     ///
     /// ```text
     /// W new entries, tags       2 lines an entry at most    crash: they are not valid
@@ -111,24 +119,26 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// ```
     ///
     /// # Errors
-    /// The pool is full, or damaged on the path to a key: nothing has changed. If inner nodes are
-    /// damaged, all pairs have.
+    /// The pool is full, or damaged on the path to a key: nothing has changed.
     pub fn commit_pairs(
         &self,
         changes: &[PairChange<'_>],
-    ) -> Result<Option<Vec<Option<Value>>>, TreeError> {
+    ) -> Result<Option<CommittedPairs>, TreeError> {
         debug_assert!(changes.windows(2).all(|pair| pair[0].key < pair[1].key), "sorted keys");
         if M::INJECTS_DEFECTS
             && self.pool.medium().injects(Defect::BatchUnlatched)
             && changes.len() > 1
         {
-            let each = changes.chunks(1).map(|change| self.commit_pairs(change));
-            let formers: Option<Vec<_>> = each.collect::<Result<_, _>>()?;
-            return Ok(formers.map(|formers| formers.concat()));
+            let mut formers = Vec::new();
+            for change in changes.chunks(1) {
+                let Some(committed) = self.commit_pairs(change)? else { return Ok(None) };
+                formers.extend(committed.formers);
+            }
+            return Ok(Some(CommittedPairs { formers, posted: Ok(()) }));
         }
         loop {
             match self.try_commit(changes)? {
-                Attempt::Committed(formers) => return Ok(Some(formers)),
+                Attempt::Committed(committed) => return Ok(Some(committed)),
                 Attempt::Unmet => return Ok(None),
                 Attempt::Split => {}
             }
@@ -165,9 +175,10 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             for leaf in &mut leaves {
                 self.apply_all(core::slice::from_mut(leaf), &added)?;
             }
-            return Ok(Attempt::Committed(formers));
+        } else {
+            self.apply_all(&mut leaves, &added)?;
         }
-        self.apply_all(&mut leaves, &added)?;
+        let posted = self.post_behind(&leaves);
         let mut sparse = Vec::new();
         for leaf in leaves {
             let count = PairLeaf::count(self.pool.medium(), leaf.latched.0.words);
@@ -178,7 +189,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         for key in sparse {
             let _ = self.merge_around(key, &guard); // as after a remove
         }
-        Ok(Attempt::Committed(formers))
+        Ok(Attempt::Committed(CommittedPairs { formers, posted }))
     }
 
     fn free_slots(&self, leaf: &LeafRef<'_>) -> usize {
@@ -242,12 +253,13 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             if leaves.last().is_some_and(is_route_of) {
                 return Ok(None);
             }
-            let is_held = self.latch(&self.leaf(route.leaf)?).is_held();
+            let leaf = self.leaf(route.leaf)?;
+            let is_held = self.latch(&leaf).is_held();
             if is_held == Some(true) && leaves.iter().any(is_route_of) {
                 let (at, what) = (route.leaf.offset(), "leaf of two ranges of keys");
                 return Err(Corrupt { at, what, expected: 1, found: 2 });
             }
-            if let Ok(latched) = self.latch_at(&route, restarts)? {
+            if let Ok(latched) = self.latch_at(leaf, &route, restarts)? {
                 return Ok(Some(latched));
             }
         }
@@ -284,8 +296,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         Ok(true)
     }
 
-    /// Changes all leaves together, and adds their new leaves to the inner nodes. Durable on
-    /// return.
+    /// Changes all leaves together. Durable on return.
     fn apply_all(
         &self,
         leaves: &mut [BatchLeaf<'_, M>],
@@ -311,21 +322,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
                 log.push((PairLeaf::state_word(leaf.words), state));
             }
         }
-        self.commit_log(leaves, &log, list)?;
-        for BatchLeaf { behind, latched: (latched, _), .. } in &*leaves {
-            // From right to left: until its own separator is there, the keys of a new leaf lead to
-            // the latched one, never to another new leaf.
-            for NewLeaf { leaf, separator, word } in behind.iter().rev() {
-                debug_assert!(
-                    self.inner
-                        .seek::<Record>(&self.pool, separator, Direction::Key)
-                        .is_ok_and(|route| route.leaf == latched.at),
-                    "an unlatched leaf would be asked for the keys of another one"
-                );
-                self.inner.post::<Record>(&self.pool, separator, *word, *leaf)?;
-            }
-        }
-        Ok(())
+        Ok(self.commit_log(leaves, &log, list)?)
     }
 
     /// Stores `log`, words of `leaves` and their new values, all or none. What they publish is

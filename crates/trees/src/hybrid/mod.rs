@@ -132,7 +132,7 @@ impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
     }
 }
 
-pub use batch::{PairChange, PairState};
+pub use batch::{CommittedPairs, PairChange, PairState};
 
 /// A leaf: the offset of its block, and the words of the block.
 struct LeafRef<'a> {

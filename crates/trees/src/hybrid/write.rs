@@ -19,22 +19,23 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
-            if let Ok(latched) = self.latch_at(&route, &mut restarts)? {
+            let leaf = self.leaf(route.leaf)?;
+            self.pool.medium().prefetch(leaf.words);
+            if let Ok(latched) = self.latch_at(leaf, &route, &mut restarts)? {
                 return Ok(latched);
             }
         }
     }
 
-    /// Latches the leaf at the end of `route`. Returns `Restart` if a writer changed the leaf, or
-    /// the inner node above it, meanwhile.
+    /// Latches `leaf`, which is at the end of `route`. Returns `Restart` if a writer changed the
+    /// leaf, or the inner node above it, meanwhile.
     #[inline(always)]
-    pub(super) fn latch_at(
-        &self,
+    pub(super) fn latch_at<'a>(
+        &'a self,
+        leaf: LeafRef<'a>,
         route: &LeafRoute,
         restarts: &mut Restarts,
-    ) -> Result<Result<Latched<'_, M>, Restart>, Corrupt> {
-        let leaf = self.leaf(route.leaf)?;
-        self.pool.medium().prefetch(leaf.words);
+    ) -> Result<Result<Latched<'a, M>, Restart>, Corrupt> {
         let latch = self.latch(&leaf);
         let Some(version) = self.read_version(&leaf)? else {
             restarts.count_unlinked(route.leaf)?;

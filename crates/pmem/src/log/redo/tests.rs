@@ -299,6 +299,35 @@ fn a_damaged_list_is_detected() {
     }
 }
 
+/// Two logs that name one list of more than half of the pool took its length twice.
+#[test]
+fn lists_that_are_longer_than_the_pool_are_refused() {
+    let bytes = POOL_BYTES - DATA - 0x2000;
+    let mut image = fresh();
+    let list = &mut image[POOL_BYTES as usize - bytes as usize..];
+    for pair in list.chunks_exact_mut(16) {
+        pair[..8].copy_from_slice(&DATA.to_le_bytes());
+    }
+    let sum = u64::from(crate::checksum::checksum(list));
+    let pairs = [(POOL_BYTES - bytes, bytes / 16), (sum, 0)];
+    for slot in 0..2 {
+        let seal = Seal { txid: 9 + slot, line: 0, lines: 1, pairs: LIST };
+        let words = pairs.iter().flat_map(|&(offset, value)| [offset, value]);
+        let words = words.chain([0, 0, line_checksum(&pairs, seal), seal.encode()]);
+        let at = slots::offset(slot as usize) as usize;
+        for (target, word) in image[at..].chunks_exact_mut(8).zip(words) {
+            target.copy_from_slice(&word.to_le_bytes());
+        }
+        match open(&image) {
+            Ok(_) => assert_eq!(slot, 0),
+            Err(PoolError::Corrupt(corrupt)) => {
+                assert_eq!((slot, corrupt.what), (1, "length of a list of changes"));
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
 proptest! {
     /// For every prefix of each line that persists, a replay stores all of the changes or none.
     #[test]

@@ -3,6 +3,7 @@
 use super::{AddedEntry, BatchLeaf, NewLeaf};
 use crate::hybrid::{Hybrid, HybridSpec, LeafRef};
 use crate::index::TreeError;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Bytes, Key, Record};
 use crate::leaf::pairs::PairLeaf;
 use crate::leaf::{Leaf, TaggedEntry};
@@ -81,9 +82,12 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         let mut all = Vec::with_capacity(PairLeaf::CAPACITY + added.len());
         let mut waiting = old_next();
         for &(key, tagged) in added {
-            while let Some(below) = waiting
-                && Record::order_entry(&self.pool, below.entry, key)? == Ordering::Less
-            {
+            while let Some(below) = waiting {
+                let order = Record::order_entry(&self.pool, below.entry, key)?;
+                Record::verify_mismatch(&self.pool, below.entry, key)?;
+                if order != Ordering::Less {
+                    break;
+                }
                 all.push((None, below));
                 waiting = old_next();
             }
@@ -94,6 +98,24 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             waiting = old_next();
         }
         Ok(all)
+    }
+
+    /// Adds the new leaves to the inner nodes.
+    pub(super) fn post_behind(&self, leaves: &[BatchLeaf<'_, M>]) -> Result<(), TreeError> {
+        for BatchLeaf { behind, latched: (latched, _), .. } in leaves {
+            // From right to left: until its own separator is there, the keys of a new leaf lead to
+            // the latched one, never to another new leaf.
+            for NewLeaf { leaf, separator, word } in behind.iter().rev() {
+                debug_assert!(
+                    self.inner
+                        .seek::<Record>(&self.pool, separator, Direction::Key)
+                        .is_ok_and(|route| route.leaf == latched.at),
+                    "an unlatched leaf would be asked for the keys of another one"
+                );
+                self.inner.post::<Record>(&self.pool, separator, *word, *leaf)?;
+            }
+        }
+        Ok(())
     }
 
     /// Flushes a line of each new leaf for its readers: they must wait for the log, without which
