@@ -543,6 +543,13 @@ impl Heap {
         least * self.zones.len() as u64 * CHUNK_BYTES + compactable
     }
 
+    /// Returns the size of the free chunks at the end of the pool, in bytes, which growth makes
+    /// longer; 0 for a heap of several zones.
+    pub(crate) fn free_end_bytes(&self) -> u64 {
+        let [zone] = &self.zones[..] else { return 0 };
+        zone.runs.chunks_before(self.chunks.len() as u64 * CHUNK_PAGES) * CHUNK_BYTES
+    }
+
     /// Returns the number of retired blocks that readers may still hold.
     pub(crate) fn waiting_blocks(&self) -> usize {
         self.retired.queue.len()

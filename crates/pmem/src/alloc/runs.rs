@@ -32,6 +32,13 @@ impl Runs {
         self.chunks
     }
 
+    /// Returns the number of whole chunks in the run that ends at page `end`, if there is one.
+    pub(super) fn chunks_before(&self, end: u64) -> u64 {
+        let last = self.lengths.range(..end).next_back();
+        last.filter(|(first, length)| *first + *length == end)
+            .map_or(0, |(&first, &length)| chunks_in(first, length))
+    }
+
     fn add(&mut self, first: u64, length: u64) {
         if length == 0 {
             return;

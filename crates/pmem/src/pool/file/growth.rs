@@ -105,9 +105,9 @@ impl<M: Medium> Pool<M> {
         }
     }
 
-    /// Grows the pool by a step, or by just `wanted` if there is no space for more; see
-    /// [`ample`](Self::ample). Does nothing if the pool has grown since this thread found it full
-    /// at `full_at` bytes, because another thread has made space.
+    /// Grows the pool by a step, or by what `wanted` lacks at its end if there is no space for
+    /// more; see [`ample`](Self::ample). Does nothing if the pool has grown since this thread found
+    /// it full at `full_at` bytes, because another thread has made space.
     ///
     /// If one zone has no space but others have, the pool grows by whole rounds of stripes. If it
     /// cannot, blocks come from any zone until the pool has grown again.
@@ -119,6 +119,7 @@ impl<M: Medium> Pool<M> {
             return Ok(());
         }
         let least = wanted.checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
+        let least = least.saturating_sub(self.heap.lock().free_end_bytes()).max(CHUNK_BYTES);
         let least = old.saturating_add(least);
         let ample = self.ample(old, least);
         if self.placement.is_some() && self.heap.lock().prefers_growth() {

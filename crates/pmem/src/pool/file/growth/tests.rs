@@ -171,3 +171,15 @@ fn nearest_returns_the_last_block_on_the_own_node() {
     assert_eq!(unplaced.nearest(&[a, b, c]), Some(2));
     assert!(unplaced.usage_of_nodes().is_empty());
 }
+
+#[test]
+fn a_block_takes_the_free_end_of_a_pool_and_what_it_grows_by() {
+    let pool = Pool::create(Mapped::anonymous(64 * CHUNK_BYTES).unwrap()).unwrap();
+    pool.limit(100 * CHUNK_BYTES);
+    let kept = pool.reserve(10 * CHUNK_BYTES).unwrap();
+    let wanted = 80 * CHUNK_BYTES;
+    let block = pool.reserve(wanted).unwrap();
+    assert!(bytes_of(&pool) <= 100 * CHUNK_BYTES && pool.is_block(block, wanted));
+    assert!(matches!(pool.reserve(20 * CHUNK_BYTES), Err(PoolError::Full { .. })));
+    assert!(pool.is_block(kept, 10 * CHUNK_BYTES));
+}
