@@ -33,6 +33,7 @@ mod linked_leaves;
 pub mod maintenance;
 pub mod names;
 pub mod node;
+mod node_latch;
 mod parallel;
 mod root_block;
 mod sorting;

@@ -45,6 +45,9 @@ pub const PARTIAL_LOGGING: &str = "partial-logging";
 /// The feature of designs whose inner nodes are in DRAM and are rebuilt by an open.
 pub const SELECTIVE: &str = "selective-persistence";
 
+/// The feature of designs in which the latch of a leaf is a lock in an array of its parent.
+pub const LOCK_ARRAYS: &str = "lock-arrays";
+
 /// The feature of designs whose leaves are rings: the lines that an operation flushes depend on the
 /// position of the first entry in the ring.
 pub const CIRCULAR: &str = "circular";

@@ -4,15 +4,15 @@
 //! 1. A dry run finds them by the statistics: the operation that splits an inner node, merges two,
 //!    or removes a root. So they apply whatever the leaves of a design hold.
 //! 2. Each execution builds the whole tree, because an open would build other inner nodes.
-//! 3. A design with persistent inner nodes has no such scenario. Its nodes are those of its own
-//!    code, and the trees are large.
+//! 3. A design with persistent inner nodes has one scenario, if it has lock arrays. Its nodes are
+//!    those of its own code, and the trees are large.
 
 use crate::scenario::index::session::Op;
 use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
 use crate::threads::scenario::ThreadScenario;
 use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_scenario, until};
-use bristlecone_trees::spec::{INNER_ARRAY, SELECTIVE};
+use bristlecone_trees::spec::{INNER_ARRAY, LOCK_ARRAYS, SELECTIVE};
 use bristlecone_trees::{Order, TreeError, TreeStats};
 
 /// The number of inner nodes, with the root, at which two can merge beside a third one, so that the
@@ -21,6 +21,9 @@ const NODES: u64 = 5;
 /// The keys before the last one among which a leaf is made sparse. It lies in the upper half of the
 /// last inner node, and is not the last leaf.
 const NEAR_END: u64 = 40;
+/// The keys between the last leaf and one that is in the upper half of the inner node above, and is
+/// not beside the last one.
+const FROM_END: u64 = 20;
 /// A number above the keys of all scenarios.
 const HIGH: u64 = 901 * STRIDE;
 /// The keys between the one whose removal merges two inner nodes and a leaf under the left node,
@@ -38,10 +41,12 @@ const LEAVES: u64 = 16 + 23;
 pub(super) fn cases<K: SampleKey>(
     design: SubjectDesign<K>,
 ) -> Result<Vec<ThreadScenario<K>>, TreeError> {
+    let moving = split_beside_writes(design)?;
     if !design.form.spec.features.contains(&SELECTIVE) {
-        return Ok(Vec::new());
+        return Ok(moving.into_iter().collect());
     }
     let found = [
+        moving,
         merge_and_split(design)?,
         merge_and_grow(design)?,
         split_and_merge(design)?,
@@ -50,6 +55,34 @@ pub(super) fn cases<K: SampleKey>(
         rebuild_beside_split(design)?,
     ];
     Ok(found.into_iter().flatten().collect())
+}
+
+/// Returns a scenario in which one thread splits an inner node, while others write to one leaf that
+/// moves to the new node. Its lock lies in another array from then on.
+fn split_beside_writes<K: SampleKey>(
+    design: SubjectDesign<K>,
+) -> Result<Option<ThreadScenario<K>>, TreeError> {
+    if !design.form.spec.features.contains(&LOCK_ARRAYS) {
+        return Ok(None);
+    }
+    let higher = |before: &TreeStats, after: &TreeStats| before.height > 1 && rises(before, after);
+    let Some(split) = until(design, &fresh(), ascending(0), insert, higher)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let moving = split.number - FROM_END * STRIDE;
+    let threads = [
+        vec![insert(split.number), Op::Get(key(moving + 1))],
+        vec![insert(moving + 1), Op::Get(key(moving + 2)), remove(moving)],
+        vec![insert(moving + 2), Op::Get(key(moving + 1)), Op::Update(key(moving + 1), 301)],
+        vec![Op::Get(key(split.number)), insert(moving + 3)],
+    ];
+    let live = split.before.len() - fresh::<K>().len();
+    Ok(Some(thread_scenario(design, "inner-split-writes", split.before, live, threads)))
+}
+
+fn rises(before: &TreeStats, after: &TreeStats) -> bool {
+    after.height > before.height
 }
 
 /// Returns a scenario in which two threads split leaves below one full inner node of an array, so

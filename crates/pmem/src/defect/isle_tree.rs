@@ -31,12 +31,19 @@ defects! {
         "inner nodes lead to new leaves whose link a crash can still lose",
         "replacement of a leaf",
     ),
-    /// A replacement does not mark the old leaf as obsolete.
-    ObsoleteUnmarked = own_threads(
+    /// A thread that waited for a lock does not compare its key with the separators there.
+    LockUnchecked = own_threads(
         "isle-tree",
-        "obsolete-unmarked",
-        "a thread that waited for a replaced leaf takes it for the left neighbour of another",
-        "replacement of a leaf",
+        "lock-unchecked",
+        "a thread that waited for a lock writes to the leaf that it sought, which has been replaced",
+        "locks in the parent",
+    ),
+    /// A split of an inner node does not hold the locks of the leaves that move.
+    LockLeftBehind = own_threads(
+        "isle-tree",
+        "lock-left-behind",
+        "an inner node splits while a thread holds the lock of a leaf that moves to the new node",
+        "locks in the parent",
     ),
     /// A replacement in a tree without DRAM nodes does not latch the left neighbour.
     NeighborOpen = own_threads(
@@ -44,6 +51,13 @@ defects! {
         "neighbor-open",
         "a leaf is replaced while another thread replaces its left neighbour, whose link it changes",
         "replacement of a leaf",
+    ),
+    /// A split of an inner node does not latch the children that move.
+    ChildrenUnheld = own_threads(
+        "isle-tree-all",
+        "children-unheld",
+        "an inner node splits while a thread holds the lock of a child that moves to the new node",
+        "locks in the parent",
     ),
     /// Recovery keeps the entries of inner nodes that a shift has doubled.
     DoubledKept = own(

@@ -10,6 +10,13 @@ defects! {
         "recovery joins a guessed walk of the chain whole, with leaves that no link reaches",
         "code that begins beyond a scale",
     ),
+    /// A replacement does not mark the old leaf as obsolete.
+    ObsoleteUnmarked = own_threads(
+        "nv-tree",
+        "obsolete-unmarked",
+        "a thread that waited for a replaced leaf takes it for the left neighbour of another",
+        "replacement of a leaf",
+    ),
     /// A rebuild of an array of inner nodes does not latch the nodes that it copies.
     RebuildUnlatched = own_threads(
         "nv-tree",

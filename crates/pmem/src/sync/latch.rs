@@ -104,6 +104,12 @@ pub trait LatchWord: Copy {
     fn is_plausible(self, _word: u64) -> bool {
         true
     }
+    /// Returns `true` if the word is also the latch of nodes to come. Then
+    /// [`obsolete`](Exclusive::obsolete) only releases it.
+    #[inline(always)]
+    fn outlives_node(self) -> bool {
+        false
+    }
     /// Returns the version at which a stale word begins: 0, or the last one before the bits wrap if
     /// the pool [is aged](Medium::is_aged).
     #[inline(always)]
@@ -330,6 +336,18 @@ impl<W: LatchWord> Latch<W> {
         self.word.load() == seen.0 || W::skip_validation(Location::caller())
     }
 
+    /// Returns the word of the latch.
+    #[inline(always)]
+    pub const fn word(&self) -> W {
+        self.word
+    }
+
+    /// Returns this latch with `wrap` of its word.
+    #[inline(always)]
+    pub fn map<V: LatchWord>(self, wrap: impl FnOnce(W) -> V) -> Latch<V> {
+        Latch { word: wrap(self.word), nonce: self.nonce }
+    }
+
     /// Returns `true` if `seen` has another nonce. Then no thread has changed the node, or
     /// [adopted](Self::adopt) its word, since the pool was opened.
     #[inline(always)]
@@ -423,7 +441,9 @@ impl<W: LatchWord> Exclusive<W> {
     /// Releases the latch and marks the node as unlinked. A thread that reaches the node later
     /// restarts.
     pub fn obsolete(mut self) {
-        self.next |= OBSOLETE;
+        if !self.word.outlives_node() {
+            self.next |= OBSOLETE;
+        }
     }
 
     /// Returns the version that the word will have after the release, if a link beside it stays.
@@ -460,6 +480,11 @@ impl<'a, M: Medium> OnMedium<'a, M> {
 }
 
 impl<'a, M: Medium> OnDram<'a, M> {
+    /// Returns `true` if this and `other` are the same word.
+    pub fn is_same(&self, other: &OnDram<'_, M>) -> bool {
+        core::ptr::eq(self.word, other.word)
+    }
+
     /// Returns the latch in `word`. It has no nonce, because the word does not outlive the process.
     #[inline(always)]
     pub fn latch(word: &'a AtomicU64) -> Latch<Self> {

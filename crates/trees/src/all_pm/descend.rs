@@ -5,11 +5,13 @@
 //! 2. An error in a node whose version has changed is a torn read, and the operation restarts. An
 //!    error in a node whose version holds is damage.
 
+use super::locks::LockArrays;
 use super::{ANCHOR_LATCH, AllPm, AllPmSpec, anchor_view, read_root};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::node::{Layout, Ordered, View};
-use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium, Version};
+use crate::node_latch::{HeldLatch, NodeLatch};
+use bristlecone_pmem::sync::{Guard, Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::cmp::Ordering;
 
@@ -52,8 +54,11 @@ impl<K: Key> Clone for DescentTarget<'_, K> {
 }
 impl<K: Key> Copy for DescentTarget<'_, K> {}
 
+/// The level of the root block, as the parent of the root.
+const ROOT_BLOCK: u64 = u64::MAX;
+
 /// The guard of a node's latch.
-pub(super) type NodeGuard<'a, M> = Exclusive<OnMedium<'a, M>>;
+pub(super) type NodeGuard<'a, M> = HeldLatch<'a, M>;
 
 /// A node that a descent reached, and the version that it had then.
 #[derive(Debug)]
@@ -61,7 +66,7 @@ pub struct NodeRef<'a, M> {
     pub(super) at: PmPtr,
     pub(super) view: View<'a, M>,
     pub(super) level: u64,
-    latch: Latch<OnMedium<'a, M>>,
+    latch: Latch<NodeLatch<'a, M>>,
     version: Version,
 }
 
@@ -80,7 +85,7 @@ impl<'a, M: Medium> NodeRef<'a, M> {
         at: PmPtr,
         view: View<'a, M>,
         level: u64,
-        latch: Latch<OnMedium<'a, M>>,
+        latch: Latch<NodeLatch<'a, M>>,
         version: Version,
     ) -> Self {
         Self { at, view, level, latch, version }
@@ -124,6 +129,47 @@ impl<'a, M: Medium> NodeRef<'a, M> {
     #[track_caller]
     pub(super) fn upgrade(&self) -> Result<NodeGuard<'a, M>, Interrupted> {
         self.latch.upgrade(self.version).ok_or(Interrupted::Restart)
+    }
+
+    /// Takes the latch, as [`upgrade`](Self::upgrade), beside those of `held`. Returns `None` if
+    /// one of these has the same latch.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn upgrade_beside(
+        &self,
+        held: &[NodeRef<'_, M>],
+    ) -> Result<Option<NodeGuard<'a, M>>, Interrupted> {
+        match held.iter().find(|other| other.latch.word().is_same(&self.latch.word())) {
+            Some(other) if other.version == self.version => Ok(None),
+            Some(_) => Err(Interrupted::Restart),
+            None => self.upgrade().map(Some),
+        }
+    }
+
+    /// Takes the latches of `nodes` beside those of `held`.
+    pub(super) fn upgrade_all(
+        nodes: &[Self],
+        held: &[Self],
+    ) -> Result<Vec<NodeGuard<'a, M>>, Interrupted> {
+        let mut held = held.to_vec();
+        let mut guards = Vec::new();
+        for node in nodes {
+            guards.extend(node.upgrade_beside(&held)?);
+            held.push(*node);
+        }
+        Ok(guards)
+    }
+
+    /// Returns the node at its present version.
+    pub(super) fn reread(&self) -> Result<Self, Interrupted> {
+        let version = self.latch.read().ok_or(Interrupted::Restart)?;
+        Ok(Self { version, ..*self })
+    }
+
+    /// Returns the node for [`LockArrays`]: `None` for the root block.
+    #[inline(always)]
+    pub(super) fn key(&self) -> Option<PmPtr> {
+        (self.level != ROOT_BLOCK).then_some(self.at)
     }
 
     /// Takes the latch even if the node has changed: only for an injected defect.
@@ -187,8 +233,9 @@ pub(super) fn start<M: Medium>(
 ) -> Result<NodeRef<'_, M>, Interrupted> {
     let view = anchor_view(pool, anchor)?;
     let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), pool.nonce());
+    let latch = latch.map(NodeLatch::InNode);
     let version = latch.read().ok_or(Interrupted::Restart)?;
-    Ok(NodeRef { at: anchor, view, level: u64::MAX, latch, version })
+    Ok(NodeRef { at: anchor, view, level: ROOT_BLOCK, latch, version })
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
@@ -214,28 +261,44 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         if ahead > 0 {
             self.medium().prefetch(&view.words()[..ahead]);
         }
-        let node = self.arrive(at, view, level)?;
+        let node = self.arrive(at, view, level, parent)?;
         NodeRef::entered(node, at, view, parent)
     }
 
-    /// Reads the version of the node at `at` and checks its level. Returns `None` if the node is
-    /// obsolete.
+    /// Reads the version of the node at `at`, a child of `parent`, and checks its level. Returns
+    /// `None` if the node is obsolete.
     #[inline(always)]
     pub(super) fn arrive<'a>(
-        &self,
+        &'a self,
         at: PmPtr,
         view: View<'a, M>,
         level: u64,
+        parent: &NodeRef<'_, M>,
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
+        let latch = match self.lock_arrays() {
+            Some(arrays) => NodeLatch::of(arrays.lock(parent.key(), at)),
+            None => self.latch_in(view, level).map(NodeLatch::InNode),
+        };
+        let Some(version) = latch.read() else { return Ok(None) };
+        Self::check_level(view, level)?;
+        Ok(Some(NodeRef { at, view, level, latch, version }))
+    }
+
+    /// Returns the lock arrays, if the design has them.
+    #[inline(always)]
+    pub(super) fn lock_arrays(&self) -> Option<&LockArrays> {
+        if S::HAS_LOCKS { self.locks.as_ref() } else { None }
+    }
+
+    /// Returns the latch in a node.
+    #[inline(always)]
+    fn latch_in<'a>(&self, view: View<'a, M>, level: u64) -> Latch<OnMedium<'a, M>> {
         let (word, bits) = if level == 0 {
             (S::Leaf::LATCH, S::Leaf::LATCH_BITS)
         } else {
             (S::Inner::LATCH, S::Inner::LATCH_BITS)
         };
-        let latch = OnMedium::latch_in(view.medium(), view.word(word), bits, self.pool.nonce());
-        let Some(version) = latch.read() else { return Ok(None) };
-        Self::check_level(view, level)?;
-        Ok(Some(NodeRef { at, view, level, latch, version }))
+        OnMedium::latch_in(view.medium(), view.word(word), bits, self.pool.nonce())
     }
 
     /// Checks that the node's header names `level`.
@@ -298,14 +361,35 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             if stopped.is_some() || path.node.level == 0 {
                 return Ok((path, stopped));
             }
-            let Path { node, low, .. } = path;
-            let step = self.rank(node.view, target);
-            let step = step.and_then(|rank| Ok((rank, Self::child(node.view, rank)?)));
-            let (rank, (at, separator)) = node.certify(step)?;
-            let child = self.enter(at, node.level - 1, &node)?;
+            let Path { mut node, low, .. } = path;
+            let turns = self.lock_arrays().map(|arrays| arrays.turns::<M>(node.key()));
+            let (rank, separator, child) = loop {
+                let step = self.rank(node.view, target);
+                let step = step.and_then(|rank| Ok((rank, Self::child(node.view, rank)?)));
+                let (rank, (at, separator)) = node.certify(step)?;
+                match self.enter(at, node.level - 1, &node) {
+                    Err(Interrupted::Restart) if turns.is_some() => {
+                        node = self.recheck(&node, turns)?
+                    }
+                    entered => break (rank, separator, entered?),
+                }
+            };
             let low = separator.or(low);
             path = Path { parent: node, node: child, rank, low, is_root: false };
         }
+    }
+
+    /// Returns `node` at its present version, if it still covers what it did when it had taken
+    /// `turns`: a child has been split, replaced or merged.
+    #[cold]
+    fn recheck<'a>(
+        &self,
+        node: &NodeRef<'a, M>,
+        turns: Option<u64>,
+    ) -> Result<NodeRef<'a, M>, Interrupted> {
+        let node = node.reread()?;
+        let now = self.lock_arrays().map(|arrays| arrays.turns::<M>(node.key()));
+        if now == turns { Ok(node) } else { Err(Interrupted::Restart) }
     }
 
     /// Descends to the leaf of `target`.

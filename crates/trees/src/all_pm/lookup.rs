@@ -78,7 +78,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             }
             for (node, next) in nodes.iter_mut().zip(next) {
                 let Some((parent, (at, view))) = node.take().zip(next) else { continue };
-                *node = self.arrive(at, view, level)?.filter(|_| parent.holds());
+                *node = self.arrive(at, view, level, &parent)?.filter(|_| parent.holds());
             }
         }
         let mut disturbed = 0;

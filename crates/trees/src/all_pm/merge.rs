@@ -153,13 +153,16 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// F root word |  -> durable    budget: 1 line, 1 fence
     /// ```
     fn collapse(&self, path: &Path<'_, M>, guard: &Guard) -> Result<(), Interrupted> {
+        let movers = self.movers(&path.node, |_| 0..1)?;
         let anchor = path.parent.upgrade()?;
         let is_blind = M::INJECTS_DEFECTS && self.medium().injects(Defect::CountStale);
         let root = if is_blind { path.node.lock()? } else { path.node.upgrade()? };
+        let _movers = NodeRef::upgrade_all(&movers, &[])?;
         let level = path.node.level;
         let child = PmPtr::new(self.image(path.node.view, level)?.link);
         let word = root_word(child, level - 1);
         self.set_word(root_cell(path.parent.view), word);
+        self.count_turns(&path.node, &movers);
         root.obsolete();
         drop(anchor);
         let _ = self.pool_ref().try_retire(path.node.at, self.node_bytes(), guard);
@@ -182,9 +185,11 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         guard: &Guard,
     ) -> Result<(), Interrupted> {
         let (level, above) = (path.node.level, path.parent.view);
+        let movers = self.movers(&pair.right, |count| 0..count + 1)?;
         let _parent = path.parent.upgrade()?;
         let _left = pair.left.upgrade()?;
-        let removed = pair.right.upgrade()?;
+        let removed = pair.right.upgrade_beside(&[pair.left])?;
+        let _movers = NodeRef::upgrade_all(&movers, &[])?;
         let mut parent = self.image(above, level + 1)?;
         let mut left = self.image(pair.left.view, level)?;
         let right = self.image(pair.right.view, level)?;
@@ -207,7 +212,10 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             self.apply(pair.left.view, &left);
             self.apply(above, &parent);
         });
-        removed.obsolete();
+        self.count_turns(&pair.right, &movers);
+        if let Some(removed) = removed {
+            removed.obsolete();
+        }
         // An invalid pointer is dropped: it belongs to the unlinked node, and no operation uses it.
         if !(M::INJECTS_DEFECTS && self.pool_ref().medium().injects(Defect::NodeLeaks)) {
             let _ = self.pool_ref().try_retire(pair.right.at, self.node_bytes(), guard);
@@ -236,9 +244,12 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ) -> Result<(), Interrupted> {
         let (level, above) = (path.node.level, path.parent.view);
         debug_assert!(level > 0, "an underfull leaf is merged and does not borrow");
+        let giver = if from_left { &pair.left } else { &pair.right };
+        let movers = self.movers(giver, |count| if from_left { count..count + 1 } else { 0..1 })?;
         let _parent = path.parent.upgrade()?;
         let _left = pair.left.upgrade()?;
-        let _right = pair.right.upgrade()?;
+        let _right = pair.right.upgrade_beside(&[pair.left])?;
+        let _movers = NodeRef::upgrade_all(&movers, &[])?;
         let mut left = self.image(pair.left.view, level)?;
         let mut right = self.image(pair.right.view, level)?;
         let between = self.nth_separator(above, pair.between)?;
@@ -264,6 +275,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             self.apply(pair.left.view, &left);
             self.apply(pair.right.view, &right);
         });
+        self.count_turns(giver, &movers);
         Ok(())
     }
 }

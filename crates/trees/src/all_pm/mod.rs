@@ -39,6 +39,7 @@ mod grouped;
 mod grow;
 mod insert;
 mod leaf_update;
+mod locks;
 mod lookup;
 mod mend;
 mod merge;
@@ -69,6 +70,7 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
+use locks::LockArrays;
 use std::sync::Arc;
 use structure::{Structure, reserve_within};
 
@@ -86,6 +88,8 @@ pub trait AllPmSpec: Design + Sized {
     /// `true` if an insert into a full leaf is one transaction with all of its splits. Else each
     /// level splits in a transaction of its own, and the insert follows.
     const INSERTS_WITH_SPLITS: bool = false;
+    /// `true` if the latches of nodes lie in lock arrays of their parents.
+    const HAS_LOCKS: bool = false;
     /// The number of words of a leaf, from the first on, that a descent prefetches; 0 for none.
     const LEAF_PREFETCH_WORDS: usize = 0;
     /// The number of words of an inner node, from the first on, that a descent prefetches; 0 for
@@ -98,6 +102,8 @@ pub struct AllPm<M, K, S: AllPmSpec> {
     pool: Arc<Pool<M>>,
     anchor: PmPtr,
     protocol: S::Protocol,
+    /// The lock arrays, if the design has them.
+    locks: Option<LockArrays>,
     design: PhantomData<fn() -> (K, S)>,
 }
 
@@ -192,14 +198,15 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             pool.release(leaf, Self::NODE_BYTES);
             pool.release(anchor, bytes);
         })?;
-        Ok(Self::over(pool, anchor)?)
+        Self::over(pool, anchor)
     }
 
     /// Returns the tree whose root block is at `anchor`.
-    fn over(pool: Arc<Pool<M>>, anchor: PmPtr) -> Result<Self, Corrupt> {
+    fn over(pool: Arc<Pool<M>>, anchor: PmPtr) -> Result<Self, TreeError> {
         let logs = PmPtr::new(anchor.offset() + ANCHOR_LINE_BYTES);
         let protocol = S::Protocol::open(&pool, logs, Self::NODE_BYTES)?;
-        Ok(Self { pool, anchor, protocol, design: PhantomData })
+        let locks = if S::HAS_LOCKS { Some(LockArrays::new(Self::NODE_BYTES)?) } else { None };
+        Ok(Self { pool, anchor, protocol, locks, design: PhantomData })
     }
 
     /// Finds the root block and checks that it belongs to this design and node size.
@@ -211,7 +218,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let what = "geometry of the tree";
             return Err(anchor.corrupt(GEOMETRY, what, expected, geometry).into());
         }
-        Ok(Self::over(pool, block)?)
+        Self::over(pool, block)
     }
 }
 

@@ -136,8 +136,9 @@ where
         let left = self.left_of(path)?;
         let _parent = path.parent.upgrade()?;
         let is_open = M::INJECTS_DEFECTS && self.medium().injects(Defect::NeighborOpen);
-        let _left = if is_open { None } else { left.map(|left| left.upgrade()).transpose()? };
-        let node = path.node.upgrade()?;
+        let held = if is_open { None } else { left };
+        let _left = held.map(|left| left.upgrade()).transpose()?;
+        let node = path.node.upgrade_beside(held.as_slice())?;
         let image = self.structure().image(view, 0)?;
         let middle = image.slots.len() / 2;
         if middle == 0 {
@@ -165,7 +166,7 @@ where
             let entry = Entry::plain(separator, upper.offset());
             let _ = parent.shift_in(parent.count(), path.rank, entry);
         }
-        node.obsolete();
+        drop(node);
         let _ = self.pool.try_retire(path.node.at, Self::NODE_BYTES, guard);
         Ok(())
     }
@@ -235,7 +236,10 @@ where
         let before = self.left_of(&path)?;
         let _parent = path.parent.upgrade()?;
         let _before = before.map(|before| before.upgrade()).transpose()?;
-        let (left, right) = (pair.left.upgrade()?, pair.right.upgrade()?);
+        let mut held: Vec<_> = before.into_iter().collect();
+        let left = pair.left.upgrade_beside(&held)?;
+        held.push(pair.left);
+        let right = pair.right.upgrade_beside(&held)?;
         let kept = self.structure().image(pair.left.view, 0)?;
         let moved = self.structure().image(pair.right.view, 0)?;
         let entries: Vec<_> = [&kept, &moved].iter().flat_map(|i| entries_of(&i.slots)).collect();
@@ -258,8 +262,7 @@ where
         }
         let parent = S::Inner::entries(path.parent.view);
         let _ = parent.shift_out(parent.count(), pair.between);
-        left.obsolete();
-        right.obsolete();
+        drop((left, right));
         for leaf in [&pair.left, &pair.right] {
             let _ = self.pool.try_retire(leaf.at, Self::NODE_BYTES, guard);
         }
@@ -282,8 +285,12 @@ where
     fn split_in_place(&self, path: &Path<'_, M>) -> Result<(), Interrupted> {
         let (level, view) = (path.node.level, path.node.view);
         let above = path.parent.view;
+        let is_open = M::INJECTS_DEFECTS && self.medium().injects(Defect::ChildrenUnheld);
+        let upper = |count| if is_open { 0..0 } else { count / 2 + 1..count + 1 };
+        let movers = self.structure().movers(&path.node, upper)?;
         let _parent = path.parent.upgrade()?;
         let _node = path.node.upgrade()?;
+        let _movers = NodeRef::upgrade_all(&movers, &[])?;
         let image = self.structure().image(view, level)?;
         let middle = image.slots.len() / 2;
         let up = image.slots[middle].entry;
@@ -315,6 +322,7 @@ where
             let _ = parent.shift_in(parent.count(), path.rank, entry);
         }
         let _ = S::Inner::entries(view).cut(middle);
+        self.structure().count_turns(&path.node, &movers);
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use super::descend::{DescentTarget, Interrupted, NodeRef, retry};
 use super::structure::Structure;
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
+use crate::node_latch::NodeLatch;
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Medium, PmPtr};
 use core::cmp::Ordering;
@@ -49,7 +50,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut empty_leaves = 0;
         loop {
             let linked = next.take().and_then(|leaf| self.copy_linked(leaf).transpose());
-            let is_linked = linked.is_some();
+            let is_linked = linked.is_some() && self.arrays().is_none();
             let copied = linked.unwrap_or_else(|| self.copy_at(ascending_target(&from)))?;
             if !copied.link.is_null() {
                 self.medium().prefetch(self.node(copied.link)?.words());
@@ -119,9 +120,16 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     }
 
     /// Copies the leaf at `at`, which a copied leaf links to. Returns `None` if it is obsolete or
-    /// changes.
+    /// changes. With lock arrays, copies the leaf that covers its low key, which never changes: a
+    /// descent finds the latch.
     fn copy_linked(&self, at: PmPtr) -> Result<Option<Copied<'_, M, K>>, TreeError> {
-        let Some(leaf) = self.arrive(at, self.node(at)?, 0)? else { return Ok(None) };
+        let view = self.node(at)?;
+        if self.arrays().is_some() {
+            let low = K::read(self.pool_ref(), self.low_word(view).unwrap_or_default())?;
+            return self.copy_at(DescentTarget::At(K::borrow(&low))).map(Some);
+        }
+        let latch = self.latch(view, 0).map(NodeLatch::InNode);
+        let Some(leaf) = self.arrive_at(at, view, 0, latch)? else { return Ok(None) };
         match self.copy(leaf, None) {
             Ok(copied) => Ok(Some(copied)),
             Err(Interrupted::Restart) => Ok(None),

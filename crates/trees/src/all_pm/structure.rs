@@ -7,13 +7,16 @@
 //! Level 0 uses the leaf layout, higher levels the inner layout.
 
 use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, start};
+use super::locks::LockArrays;
 use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Entries, Image, Layout, Ordered, Slot, View};
+use crate::node_latch::NodeLatch;
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::sync::{Guard, Latch, LatchBits, OnMedium};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
+use core::ops::Range;
 
 /// The sizes of a tree's blocks.
 #[derive(Clone, Copy)]
@@ -150,6 +153,8 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn merges_halves(&self) -> bool;
     /// Returns the low key word of a leaf, if leaves have one.
     fn low_word(&self, leaf: View<'_, M>) -> Option<u64>;
+    /// Returns the lock arrays, if the design has them.
+    fn arrays(&self) -> Option<&LockArrays>;
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
@@ -352,6 +357,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
     fn low_word(&self, leaf: View<'_, M>) -> Option<u64> {
         S::LeafUpdate::LOW.map(|word| leaf.load(word))
     }
+
+    fn arrays(&self) -> Option<&LockArrays> {
+        self.lock_arrays()
+    }
 }
 
 impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
@@ -501,22 +510,68 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         if ahead > 0 {
             self.medium().prefetch(&view.words()[..ahead]);
         }
-        let node = self.arrive(at, view, level)?;
+        let node = self.arrive(at, view, level, parent)?;
         NodeRef::entered(node, at, view, parent)
     }
 
-    /// Reads the version of the node at `at` and checks its level. Returns `None` if the node is
-    /// obsolete.
+    /// Reads the version of the node at `at`, a child of `parent`, and checks its level. Returns
+    /// `None` if the node is obsolete.
     pub(super) fn arrive<'a>(
+        &'a self,
+        at: PmPtr,
+        view: View<'a, M>,
+        level: u64,
+        parent: &NodeRef<'_, M>,
+    ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
+        let latch = match self.arrays() {
+            Some(arrays) => NodeLatch::of(arrays.lock(parent.key(), at)),
+            None => self.latch(view, level).map(NodeLatch::InNode),
+        };
+        self.arrive_at(at, view, level, latch)
+    }
+
+    /// Reads the version of the node at `at`, whose latch is `latch`, and checks its level. Returns
+    /// `None` if the node is obsolete.
+    pub(super) fn arrive_at<'a>(
         &self,
         at: PmPtr,
         view: View<'a, M>,
         level: u64,
+        latch: Latch<NodeLatch<'a, M>>,
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
-        let latch = self.latch(view, level);
         let Some(version) = latch.read() else { return Ok(None) };
         self.check_level(view, level)?;
         Ok(Some(NodeRef::new(at, view, level, latch, version)))
+    }
+
+    /// Returns the children of an inner node that are about to get another parent: those of the
+    /// ranks that `ranks` chooses, given the number of separators. The caller must latch them and
+    /// [count their turns](Self::count_turns). Returns none if the design has no lock arrays: their
+    /// latches move with them.
+    pub(super) fn movers<'a>(
+        &'a self,
+        node: &NodeRef<'a, M>,
+        ranks: impl Fn(usize) -> Range<usize>,
+    ) -> Result<Vec<NodeRef<'a, M>>, Interrupted> {
+        if self.arrays().is_none() {
+            return Ok(Vec::new());
+        }
+        let count = node.certify(Ok(self.count(node.view, node.level)))?;
+        let enter = |rank| {
+            let (at, _) = node.certify(self.child(node.view, rank))?;
+            self.enter(at, node.level - 1, node)
+        };
+        ranks(count).map(enter).collect()
+    }
+
+    /// Counts a turn of `loser`, which loses keys or is unlinked, and of each of `moved`. The
+    /// caller has latched all of them.
+    pub(super) fn count_turns(&self, loser: &NodeRef<'_, M>, moved: &[NodeRef<'_, M>]) {
+        let Some(arrays) = self.arrays() else { return };
+        arrays.count_turn::<M>(loser.key());
+        for child in moved.iter().filter(|child| child.level > 0) {
+            arrays.count_turn::<M>(child.key());
+        }
     }
 
     /// Descends towards the leaf of `target`, and ends early at the first node for which `stop`

@@ -6,6 +6,7 @@
 //! 2. The transactions in the log have been replayed before, so the nodes agree with each other.
 //!    After that a crash can leave only nodes whose derived words need repair.
 
+use super::locks::LockArrays;
 use super::read_root;
 use super::structure::Structure;
 use crate::index::{TreeError, TreeStats};
@@ -82,7 +83,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         claim: Claim<'f>,
         resets_latches: bool,
     ) -> Result<Walk<'a, 'f, M>, Corrupt> {
-        let stats = TreeStats::default();
+        let dram_bytes = self.arrays().map_or(0, LockArrays::bytes);
+        let stats = TreeStats { dram_bytes, ..TreeStats::default() };
         let mut walk = Walk { claim, stats, chain: None, to_repair: Vec::new(), resets_latches };
         self.claim(&mut walk, self.anchor_at(), self.sizes().anchor_bytes)?;
         let (root, level) = read_root(self.anchor()?)?;

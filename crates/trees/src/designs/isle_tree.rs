@@ -5,11 +5,11 @@
 
 use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;
-use crate::inner::{Inner, LinearSearch};
+use crate::inner::{Inner, LinearWithLocks};
 use crate::key::Key;
 use crate::leaf::isle::Isle;
 use crate::leaf::isle::count_word::Counters;
-use crate::spec::{Budget, Cost, SELECTIVE, Spec};
+use crate::spec::{Budget, Cost, LOCK_ARRAYS, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// Isle-Tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -28,10 +28,10 @@ impl<const NODE: usize> HybridSpec for IsleTree<NODE> {
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: true,
-        features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
+        features: &[SELECTIVE, LOCK_ARRAYS, "log-free", "optimistic-latches", "multi-get"],
     };
     type Leaf = Isle<Counters, NODE>;
-    type Inner<M: Medium> = Inner<M, LinearSearch>;
+    type Inner<M: Medium> = Inner<M, LinearWithLocks>;
     const RESTRUCTURING: Restructuring = Restructuring::Replacement;
 }
 

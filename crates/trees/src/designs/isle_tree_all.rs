@@ -9,7 +9,7 @@ use crate::key::Key;
 use crate::leaf::isle::Isle;
 use crate::leaf::isle::count_word::Counters;
 use crate::node::Shifted;
-use crate::spec::{Budget, Cost, PARENTS_MENDED, Spec};
+use crate::spec::{Budget, Cost, LOCK_ARRAYS, PARENTS_MENDED, Spec};
 use bristlecone_pmem::Medium;
 
 /// Isle-Tree without DRAM nodes, with nodes of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -28,7 +28,7 @@ impl<const NODE: usize> Design for IsleTreeAll<NODE> {
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: true, // The shifts within a line rely on it; the log does not.
-        features: &[PARENTS_MENDED, "optimistic-latches", "multi-get"],
+        features: &[PARENTS_MENDED, LOCK_ARRAYS, "optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = UniqueWordsAllPm<M, K, Self>;
 }
@@ -38,4 +38,5 @@ impl<const NODE: usize> AllPmSpec for IsleTreeAll<NODE> {
     type Inner = Shifted<NODE>;
     type LeafUpdate = Replacement;
     type Protocol = Wal;
+    const HAS_LOCKS: bool = true;
 }

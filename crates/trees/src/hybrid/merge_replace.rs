@@ -7,13 +7,17 @@
 //! 2. Both leaves are under one inner node, as the paper of Isle-Tree has it. So one change of that
 //!    node replaces both.
 
-use super::{Hybrid, HybridSpec, LeafRef};
+use super::replace::LeftNeighbour;
+use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
-use crate::inner::InnerNodes;
+use crate::inner::{Direction, InnerNodes, LeafRoute, Restart};
 use crate::key::Key;
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
+
+/// The left neighbour of two leaves, if they have one, and the two.
+type LatchedThree<'a, M> = (Option<LeftNeighbour<'a, M>>, [Latched<'a, M>; 2]);
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Merges the leaf that covers `key` with a neighbour if both are sparse, and the merged leaf
@@ -24,34 +28,38 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         key: K::Ref<'_>,
         guard: &Guard,
     ) -> Result<(), TreeError> {
-        loop {
+        let mut restarts = Restarts::default();
+        'again: loop {
             let [left, leaf, right] = self.inner.siblings::<K>(&self.pool, key)?;
-            let is_sparse = |at: PmPtr| -> Result<bool, Corrupt> {
-                Ok(S::Leaf::count(self.pool.medium(), self.leaf(at)?.words) <= Self::SPARSE_MAX)
+            let is_sparse = |route: &LeafRoute| -> Result<bool, Corrupt> {
+                let leaf = self.leaf_on(route)?;
+                Ok(S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE_MAX)
             };
-            let mut is_merged = false;
             for (left, right) in [left.zip(leaf), leaf.zip(right)].into_iter().flatten() {
                 // Read without a latch: only a hint that spares most attempts their latches.
-                if !is_sparse(left)? || !is_sparse(right)? {
+                if !is_sparse(&left)? || !is_sparse(&right)? {
                     continue;
                 }
-                is_merged = match self.merge_into_fresh(left, right, guard) {
-                    // A remove must not need space; the leaves stay sparse.
-                    Err(TreeError::Pool(PoolError::Full { .. })) => false,
-                    merged => merged?,
-                };
-                if is_merged {
-                    break;
+                match self.merge_into_fresh(&left, &right, guard, &mut restarts) {
+                    // A remove must not need space; the leaves stay sparse. The other pair has no
+                    // more space, and its route is out of date: the attempt latched the node.
+                    Err(TreeError::Pool(PoolError::Full { .. })) => return Ok(()),
+                    merged => match merged? {
+                        Ok(false) => {}
+                        Ok(true) => {
+                            self.inner.merge_path::<K>(&self.pool, key)?;
+                            continue 'again;
+                        }
+                        Err(Restart) => continue 'again,
+                    },
                 }
             }
-            if !is_merged {
-                return Ok(());
-            }
+            return Ok(());
         }
     }
 
-    /// Replaces `left` and `right` by one new leaf, if both are sparse and under one inner node.
-    /// Returns `true` if it did. Durable on return.
+    /// Replaces the leaves at the ends of two routes by one new leaf, if both are sparse and under
+    /// one inner node. Returns `true` if it did. Durable on return.
     ///
     /// ```text
     /// |                                     nothing in DRAM or PM reaches what follows
@@ -61,26 +69,25 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// ```
     fn merge_into_fresh(
         &self,
-        left: PmPtr,
-        right: PmPtr,
+        left_route: &LeafRoute,
+        right_route: &LeafRoute,
         guard: &Guard,
-    ) -> Result<bool, TreeError> {
-        let (left, right) = (self.leaf(left)?, self.leaf(right)?);
+        restarts: &mut Restarts,
+    ) -> Result<Result<bool, Restart>, TreeError> {
+        let Some((before, [left, right])) =
+            self.latch_three([left_route, right_route], restarts)?
+        else {
+            return Ok(Err(Restart));
+        };
+        let ((left, left_guard), (right, right_guard)) = (left, right);
         let low = self.low(&left);
-        let before = if low == 0 { None } else { Some(self.latch_left(low)?) };
-        // Damage may lead to one of the two leaves itself, and a second latch would wait for ever.
-        if before.as_ref().is_some_and(|(at, _)| at.at == left.at || at.at == right.at) {
-            return Err(wrong_link(&left, left.at).into());
-        }
-        let Some(left_guard) = self.latch(&left).lock() else { return Ok(false) };
-        let Some(right_guard) = self.latch(&right).lock() else { return Ok(false) };
         let medium = self.pool.medium();
         let counts = [&left, &right].map(|leaf| S::Leaf::count(medium, leaf.words));
         if counts.iter().any(|&count| count > Self::SPARSE_MAX) {
-            return Ok(false);
+            return Ok(Ok(false));
         }
-        // The leaves are not obsolete, so they still are neighbours: each replacement of one of the
-        // three leaves would have made it obsolete.
+        // The leaves are linked, so they still are neighbours: each replacement of one of the three
+        // leaves would have unlinked it.
         let link = match &before {
             Some((before, _)) => &before.words[S::Leaf::NEXT],
             None => &self.root_words()?[0],
@@ -125,9 +132,33 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 // recovery.
                 let _ = self.pool.try_retire(block, bytes, guard);
             }
-            self.inner.merge_path::<K>(&self.pool, K::borrow(&key))?;
         }
-        Ok(is_merged)
+        Ok(Ok(is_merged))
+    }
+
+    /// Latches the left neighbour of the first of two leaves, then the leaves at the ends of the
+    /// routes, which lie side by side. Returns `None` if one of them has been unlinked.
+    fn latch_three(
+        &self,
+        [left_route, right_route]: [&LeafRoute; 2],
+        restarts: &mut Restarts,
+    ) -> Result<Option<LatchedThree<'_, M>>, Corrupt> {
+        let (left, right) = (self.leaf_on(left_route)?, self.leaf_on(right_route)?);
+        let lows = [&left, &right].map(|leaf| self.low(leaf));
+        let before = if lows[0] == 0 { None } else { Some(self.latch_left(lows[0])?) };
+        // Damage may lead to one of the two leaves itself, and a second latch would wait for ever.
+        if before.as_ref().is_some_and(|(at, _)| at.at == left.at || at.at == right.at) {
+            return Err(wrong_link(&left, left.at));
+        }
+        let latch = |route, low, restarts: &mut Restarts| {
+            let key = K::read(&self.pool, low)?;
+            self.wait_at(route, K::borrow(&key), Direction::Key, restarts)
+        };
+        let Ok(first) = latch(left_route, lows[0], restarts)? else { return Ok(None) };
+        let Ok(second) = latch(right_route, lows[1], restarts)? else { return Ok(None) };
+        // The locks may by now be those of leaves that have replaced them.
+        let are_same = first.0.at == left.at && second.0.at == right.at;
+        Ok(are_same.then_some((before, [first, second])))
     }
 }
 

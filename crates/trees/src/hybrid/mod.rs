@@ -9,6 +9,8 @@
 //! 3. Inner nodes from the parent to its children, as `inner` says.
 //! 4. Against this order a thread only tries: a thread that holds an inner node's latch try-latches
 //!    leaves, and gives up if one is taken.
+//! 5. A lock in a [lock array](InnerNodes::locks) is the latch of a leaf. A split or merge of an
+//!    inner node takes those of the leaves that move, as rules 1 and 2 say.
 //!
 //! So no two threads wait for each other, and no deadlock is possible.
 //!
@@ -74,17 +76,19 @@ mod write;
 
 use crate::fingerprint;
 use crate::index::{Order, PmIndex, TreeError, TreeStats, WriteMode};
-use crate::inner::InnerNodes;
+use crate::inner::{InnerNodes, LeafRoute};
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};
+use crate::node_latch::{HeldLatch, NodeLatch};
 use crate::spec::Spec;
 use crate::unique_words::{UniqueWords, UniqueWordsIndex};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium, Version};
+use bristlecone_pmem::sync::{Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
+use core::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
 /// The choices of a hybrid design.
@@ -138,10 +142,12 @@ pub use batch::{CommittedPairs, PairChange, PairState};
 struct LeafRef<'a> {
     at: PmPtr,
     words: &'a [PmWord],
+    /// Its lock, if that lies in the node above it and the leaf was found there.
+    lock: Option<&'a AtomicU64>,
 }
 
 /// A leaf and the guard of its latch.
-type Latched<'a, M> = (LeafRef<'a>, Exclusive<OnMedium<'a, M>>);
+type Latched<'a, M> = (LeafRef<'a>, HeldLatch<'a, M>);
 
 /// The number of restarts of an operation because it reached an unlinked leaf. Each of them takes a
 /// merge or replacement by another thread, so thousands mean that damage has marked the latch word
@@ -166,6 +172,8 @@ impl Restarts {
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_BYTES: u64 = 8 * <S::Leaf as Leaf>::WORDS as u64;
+    /// `true` if the latches of leaves lie in lock arrays of the inner nodes.
+    const HAS_LOCKS: bool = <S::Inner<M> as InnerNodes<M>>::HAS_LOCKS;
     const ROOT_BYTES: u64 = match S::RESTRUCTURING {
         Restructuring::MicroLogged => micro_log::ROOT_BYTES,
         Restructuring::InPlace | Restructuring::Replacement => 8 * ROOT_WORDS as u64,
@@ -173,13 +181,25 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     #[inline(always)]
     fn leaf(&self, at: PmPtr) -> Result<LeafRef<'_>, Corrupt> {
-        Ok(LeafRef { at, words: self.pool.block(at, S::Leaf::WORDS)? })
+        Ok(LeafRef { at, words: self.pool.block(at, S::Leaf::WORDS)?, lock: None })
+    }
+
+    /// Returns the leaf at the end of `route`.
+    #[inline(always)]
+    fn leaf_on(&self, route: &LeafRoute) -> Result<LeafRef<'_>, Corrupt> {
+        let (at, lock) = self.inner.leaf_and_lock(route);
+        Ok(LeafRef { lock, ..self.leaf(at)? })
     }
 
     #[inline(always)]
-    fn latch<'a>(&'a self, leaf: &LeafRef<'a>) -> Latch<OnMedium<'a, M>> {
-        let word = &leaf.words[S::Leaf::LATCH];
-        OnMedium::latch(self.pool.medium(), word, self.pool.nonce())
+    fn latch<'a>(&'a self, leaf: &LeafRef<'a>) -> Latch<NodeLatch<'a, M>> {
+        match leaf.lock {
+            Some(lock) if Self::HAS_LOCKS => NodeLatch::of(lock),
+            _ => {
+                let word = &leaf.words[S::Leaf::LATCH];
+                OnMedium::latch(self.pool.medium(), word, self.pool.nonce()).map(NodeLatch::InNode)
+            }
+        }
     }
 
     /// Returns the version of a leaf as soon as no writer holds its latch, or `None` if the leaf is
@@ -259,6 +279,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// limit.
     #[cold]
     fn count_restart(&self, restarts: &mut Restarts, leaf: PmPtr) -> Result<(), Corrupt> {
+        if Self::HAS_LOCKS {
+            return Ok(()); // its lock cannot mark it as unlinked
+        }
         match self.latch(&self.leaf(leaf)?).read() {
             Some(_) => Ok(()),
             None => restarts.count_unlinked(leaf),

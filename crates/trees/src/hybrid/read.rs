@@ -33,7 +33,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         route: &LeafRoute,
         key: K::Ref<'_>,
     ) -> Result<Result<Option<Value>, Restart>, Corrupt> {
-        let leaf = self.leaf(route.leaf)?;
+        let leaf = self.leaf_on(route)?;
         self.pool.medium().prefetch(leaf.words);
         let latch = self.latch(&leaf);
         let Some(version) = self.read_version(&leaf)? else { return Ok(Err(Restart)) };
@@ -65,7 +65,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             })?;
             if !K::EXACT {
                 for (&key, route) in keys.iter().zip(&routes) {
-                    if let Some(leaf) = route.and_then(|route| self.leaf(route.leaf).ok()) {
+                    if let Some(leaf) = route.and_then(|route| self.leaf_on(&route).ok()) {
                         S::Leaf::prefetch_candidates::<K, M>(&self.pool, leaf.words, key);
                     }
                 }
@@ -76,7 +76,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                         if M::INJECTS_DEFECTS
                             && self.pool.medium().injects(Defect::BatchUnchecked) =>
                     {
-                        let leaf = self.leaf(route.leaf)?;
+                        let leaf = self.leaf_on(&route)?;
                         let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
                         Ok(found.map(|(_, value)| value))
                     }

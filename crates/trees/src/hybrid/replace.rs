@@ -3,16 +3,18 @@
 //!
 //! 1. A thread latches the left neighbour of the leaf, then the leaf, and holds no other latch
 //!    while it waits. So the latch order of the engine holds.
+//!    With lock arrays it latches the inner node last, before it stores the link.
 //! 2. Nothing reaches a new leaf until the link to it is durable. From then on recovery finds the
 //!    new leaves. Other threads still reach the old leaf, and wait for its latch, until the inner
 //!    nodes lead to the new ones.
 
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
-use crate::inner::{Direction, InnerNodes, Replaced};
+use crate::inner::{self, Direction, InnerNodes, Replaced};
 use crate::key::{self, Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
-use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};
+use crate::node_latch::HeldLatch;
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord};
 
 /// The condition on which a leaf is replaced, and by how many leaves.
@@ -27,7 +29,7 @@ pub(super) struct ReplaceRule {
 
 /// The left neighbour of a leaf and the guard of its latch; no guard only in the defect
 /// [`Defect::LeftUnlatched`].
-pub(super) type LeftNeighbour<'a, M> = (LeafRef<'a>, Option<Exclusive<OnMedium<'a, M>>>);
+pub(super) type LeftNeighbour<'a, M> = (LeafRef<'a>, Option<HeldLatch<'a, M>>);
 
 /// A new leaf for the upper half of the entries, and the separator between the two halves.
 struct UpperLeaf<O> {
@@ -48,8 +50,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         ReplaceRule { needed: added, one_leaf_max: Self::MERGED_MAX }
     }
 
-    /// Replaces the leaf that covers `key`, if `rule` applies to it. The caller holds no latch.
-    /// Durable on return.
+    /// Replaces the leaf that covers `key`, if `rule` applies to it. Returns `false`, and changes
+    /// nothing, if a node with a lock array has no room. The caller holds no latch. Durable on
+    /// return.
     ///
     /// ```text
     /// N lower leaf; if two: upper leaf, its low key |   crash before C: unreachable, free again
@@ -62,10 +65,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         key: K::Ref<'_>,
         rule: ReplaceRule,
         guard: &Guard,
-    ) -> Result<(), TreeError> {
+    ) -> Result<bool, TreeError> {
         let (left, (leaf, latch_guard)) = self.latch_with_left(key)?;
         if S::Leaf::free_slots(self.pool.medium(), leaf.words) >= rule.needed {
-            return Ok(()); // another thread has replaced it
+            return Ok(true); // another thread has replaced it
         }
         let entries: Vec<_> =
             self.sorted_entries(&leaf)?.into_iter().map(|(_, tagged)| tagged).collect();
@@ -73,35 +76,65 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let (kept, moved) = entries.split_at(entries.len() / if needs_two { 2 } else { 1 });
         let upper = if needs_two { Some(self.write_upper_leaf(&leaf, kept, moved)?) } else { None };
         let next = upper.as_ref().map_or(self.next(&leaf), |upper| upper.leaf);
-        let lower = self.write_leaf(self.low(&leaf), next, kept).inspect_err(|_| {
-            if let Some(upper) = &upper {
-                self.pool.release(upper.leaf, Self::LEAF_BYTES);
-                key::free_separator::<K, M>(&self.pool, upper.word);
-            }
-        })?;
+        let lower = self
+            .write_leaf(self.low(&leaf), next, kept)
+            .inspect_err(|_| self.release_upper(upper.as_ref()))?;
         let (link, value) = match &left {
             Some((left, _)) => (&left.words[S::Leaf::NEXT], S::Leaf::encode_next(lower.offset())),
             None => (&self.root_words()?[0], lower.offset()),
         };
-        let upper =
-            upper.as_ref().map(|upper| (K::borrow(&upper.separator), upper.word, upper.leaf));
-        let replaced = Replaced { full: leaf.at, lower, upper };
-        let is_parent_first = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ParentFirst);
-        if !is_parent_first {
-            self.publish(link, value);
-        }
-        let replaced = self.inner.replace::<K>(&self.pool, key, replaced);
-        if is_parent_first {
-            self.publish(link, value);
+        let halves = upper.as_ref().map(|half| (K::borrow(&half.separator), half.word, half.leaf));
+        let replaced = Replaced { full: leaf.at, lower, upper: halves };
+        let shown = self.show_replaced(key, replaced, (link, value));
+        if Self::HAS_LOCKS && !matches!(shown, Ok(true)) {
+            self.pool.release(lower, Self::LEAF_BYTES);
+            self.release_upper(upper.as_ref());
+            return Ok(shown?);
         }
         // If damage made this fail, the inner nodes still lead to the old leaf. It becomes obsolete
         // all the same, so that no thread writes to it, but it is not freed.
         if !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ObsoleteUnmarked)) {
             latch_guard.obsolete();
         }
-        replaced?;
+        shown?;
         self.pool.retire(leaf.at, Self::LEAF_BYTES, guard);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Publishes new leaves, and puts them in the place of the old one in the inner nodes. Returns
+    /// `false`, and does neither, if the node above has a lock array and no room. Such a node is
+    /// latched from before the link is stored, so that no other thread takes the room.
+    fn show_replaced(
+        &self,
+        key: K::Ref<'_>,
+        replaced: Replaced<K::Ref<'_>>,
+        (link, value): (&PmWord, u64),
+    ) -> Result<bool, Corrupt> {
+        let is_parent_first = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ParentFirst);
+        let publish_if = |is_time: bool| {
+            if is_time {
+                self.publish(link, value);
+            }
+        };
+        if Self::HAS_LOCKS {
+            let publish = || publish_if(!is_parent_first);
+            let shown =
+                inner::replace_leaf::<M, K, _>(&self.inner, &self.pool, key, &replaced, publish)?;
+            publish_if(shown && is_parent_first);
+            return Ok(shown);
+        }
+        publish_if(!is_parent_first);
+        let replaced = self.inner.replace::<K>(&self.pool, key, replaced);
+        publish_if(is_parent_first);
+        replaced.map(|()| true)
+    }
+
+    /// Frees an upper leaf that nothing leads to.
+    fn release_upper(&self, upper: Option<&UpperLeaf<K::Owned>>) {
+        if let Some(upper) = upper {
+            self.pool.release(upper.leaf, Self::LEAF_BYTES);
+            key::free_separator::<K, M>(&self.pool, upper.word);
+        }
     }
 
     /// Replaces the full leaf that covers `key` by two, each with half of the entries. Does nothing
@@ -120,7 +153,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         guard: &Guard,
     ) -> Result<(), TreeError> {
         let _ = self.pool.medium().fence(); // the batch of flushes begins
-        self.replace_leaf(key, Self::no_room_for(1), guard)
+        loop {
+            self.inner.make_room::<K>(&self.pool, key)?;
+            if self.replace_leaf(key, Self::no_room_for(1), guard)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Fences the new leaves, then stores the link that makes them reachable. Durable on return.
@@ -143,7 +181,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
-            let leaf = self.leaf(route.leaf)?;
+            let leaf = self.leaf_on(&route)?;
             let low = self.low(&leaf);
             let left = if low == 0 { None } else { Some(self.latch_left(low)?) };
             if left.as_ref().is_some_and(|(left, _)| left.at == leaf.at) {
@@ -151,13 +189,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                     (leaf.at.offset(), "low key of a leaf, which is above its separator");
                 return Err(Corrupt { at, what, expected: at, found: low });
             }
-            let Some(latch_guard) = self.latch(&leaf).lock() else {
-                restarts.count_unlinked(route.leaf)?;
-                continue;
-            };
+            let latched = self.wait_at(&route, key, Direction::Key, &mut restarts)?;
+            let Ok((latched, latch_guard)) = latched else { continue };
+            if latched.at != leaf.at {
+                continue; // the lock is now that of a leaf which has replaced it
+            }
             // The leaf still covers `key`: a leaf that is replaced, not cut, loses keys only by
-            // becoming obsolete, and `lock` fails then. It is still the right neighbour of `left`:
-            // a change between the two would make one of them obsolete.
+            // being unlinked, which `wait_at` finds. It is still the right neighbour of `left`: a
+            // change between the two would unlink one of them.
             let linked = match &left {
                 Some((left, _)) => self.next(left),
                 None => PmPtr::new(self.load(&self.root_words()?[0])),
@@ -176,16 +215,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, K::borrow(&low), Direction::Below)?;
-            let leaf = self.leaf(route.leaf)?;
-            match self.latch(&leaf).lock() {
-                Some(_)
-                    if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeftUnlatched) =>
-                {
-                    return Ok((leaf, None));
-                }
-                Some(latch_guard) => return Ok((leaf, Some(latch_guard))),
-                None => restarts.count_unlinked(route.leaf)?,
-            }
+            let latched = self.wait_at(&route, K::borrow(&low), Direction::Below, &mut restarts)?;
+            let Ok((leaf, latch_guard)) = latched else { continue };
+            let is_open = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeftUnlatched);
+            return Ok((leaf, (!is_open).then_some(latch_guard)));
         }
     }
 
@@ -221,8 +254,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         below: Entry,
         separator: K::Ref<'_>,
     ) -> Result<(), Corrupt> {
-        let covering = self.inner.seek::<K>(&self.pool, separator, Direction::Key)?.leaf;
-        if covering == leaf.at { Ok(()) } else { Err(super::recover::out_of_range(leaf, below)) }
+        let route = self.inner.seek::<K>(&self.pool, separator, Direction::Key)?;
+        if self.leaf_on(&route)?.at == leaf.at {
+            Ok(())
+        } else {
+            Err(super::recover::out_of_range(leaf, below))
+        }
     }
 
     /// Writes a new leaf that nothing reaches yet. Durable after the next fence.

@@ -72,7 +72,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, direction)?;
-            let leaf = self.leaf(route.leaf)?;
+            let leaf = self.leaf_on(&route)?;
             self.pool.medium().prefetch(leaf.words);
             if let Some(copy) = self.copy_leaf(&leaf, || self.inner.is_current(&route))? {
                 return Ok(copy);
@@ -140,12 +140,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if let Ok(words) = self.pool.words(self.next(&next), S::Leaf::WORDS) {
                 self.pool.medium().prefetch(words);
             }
+            let followed = if Self::HAS_LOCKS { None } else { self.copy_leaf(&next, || true)? };
             let previous = core::mem::replace(
                 &mut copy,
-                match self.copy_leaf(&next, || true)? {
+                match followed {
                     Some(copy) => copy,
-                    // A writer is changing it, or it was merged away. Its low key stays readable
-                    // while the scan is pinned.
+                    // A writer is changing it, it was merged away, or its lock is found by descent
+                    // alone. Its low key stays readable while the scan is pinned.
                     None => self.copy_covering(&next)?,
                 },
             );
@@ -279,7 +280,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek_last();
-            let leaf = self.leaf(route.leaf)?;
+            let leaf = self.leaf_on(&route)?;
             if let Some(copy) = self.copy_leaf(&leaf, || self.inner.is_current(&route))? {
                 return Ok(copy);
             }

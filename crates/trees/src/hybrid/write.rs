@@ -4,7 +4,7 @@ use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts, Restructuring};
 use crate::fingerprint;
 use crate::index::{TreeError, WriteMode};
-use crate::inner::{Direction, InnerNodes, LeafRoute, Restart};
+use crate::inner::{Direction, InnerNodes, LeafRoute, Restart, lock_leaf};
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::{sort_pairs, sorted_by_keys};
@@ -19,12 +19,45 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
-            let leaf = self.leaf(route.leaf)?;
-            self.pool.medium().prefetch(leaf.words);
-            if let Ok(latched) = self.latch_at(leaf, &route, &mut restarts)? {
+            let latched = if Self::HAS_LOCKS {
+                self.wait_at(&route, key, Direction::Key, &mut restarts)?
+            } else {
+                let leaf = self.leaf(route.leaf)?;
+                self.pool.medium().prefetch(leaf.words);
+                self.latch_at(leaf, &route, &mut restarts)?
+            };
+            if let Ok(latched) = latched {
                 return Ok(latched);
             }
         }
+    }
+
+    /// Waits for the latch of the leaf at the end of `route` and takes it. If the latch is a lock
+    /// of the node above, the result is the leaf that `key` leads to by then: see [`lock_leaf`].
+    /// Else it may not cover `key` any more; `Restart` if it is obsolete.
+    #[inline(always)]
+    pub(super) fn wait_at(
+        &self,
+        route: &LeafRoute,
+        key: K::Ref<'_>,
+        direction: Direction,
+        restarts: &mut Restarts,
+    ) -> Result<Result<Latched<'_, M>, Restart>, Corrupt> {
+        let leaf = self.leaf_on(route)?;
+        if let Some(locks) = self.inner.locks(route.parent) {
+            self.pool.medium().prefetch(leaf.words);
+            let locked =
+                lock_leaf::<M, K, _>(&self.inner, &self.pool, route, locks, key, direction)?;
+            return match locked {
+                Ok((at, guard)) => Ok(Ok((self.leaf(at)?, guard))),
+                Err(Restart) => Ok(Err(Restart)),
+            };
+        }
+        let Some(guard) = self.latch(&leaf).lock() else {
+            restarts.count_unlinked(leaf.at)?;
+            return Ok(Err(Restart));
+        };
+        Ok(Ok((leaf, guard)))
     }
 
     /// Latches `leaf`, which is at the end of `route`. Returns `Restart` if a writer changed the

@@ -419,7 +419,7 @@ impl<M: Medium> InnerNodes<M> for InnerArray<M> {
             return Ok(Err(Restart));
         }
         if let Some((full, lower)) = replaced {
-            self.swing_child(index, at, full, lower)?;
+            node.set_child(at, self.swung(index, at, full, lower)?);
         }
         self.insert(index, at, slot);
         Ok(Ok(()))

@@ -1,5 +1,6 @@
 //! Building all inner nodes from the leaves, and listing the leaves.
 
+use super::locks::child_word;
 use super::node::FANOUT;
 use super::nodes::{InnerNodes, SeparatedChild, SeparatedLeaf};
 use super::{Arena, Inner, SearchChoice};
@@ -20,6 +21,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         let inner = Self {
             nodes: Arena::new()?,
             separator_words,
+            locks: if F::HAS_LOCKS { Some(Arena::new()?) } else { None },
             root: AtomicU64::new(0),
             medium: PhantomData,
         };
@@ -57,7 +59,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
             let is_only = self.has_only(root, only) && publish();
             if is_only {
                 self.set_root(self.build_levels(leaves));
-                self.nodes.put_back(root);
+                self.put_back(root);
             }
             return Ok(is_only);
         }
@@ -70,11 +72,18 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         let build = |children: &[SeparatedLeaf]| {
             let index = self.take();
             let node = self.node(index);
-            node.set_child(0, children[0].leaf);
+            let has_locks = F::HAS_LOCKS && level == 1;
+            let number =
+                |leaf, lock| if has_locks { child_word(PmPtr::new(leaf), lock) } else { leaf };
+            node.set_child(0, number(children[0].leaf, 0));
             node.set_level_and_count(level, 0);
             for (at, child) in children[1..].iter().enumerate() {
                 let SeparatedLeaf { prefix, word, leaf } = *child;
-                self.insert(index, at, SeparatedChild { prefix, word, child: leaf });
+                self.insert(
+                    index,
+                    at,
+                    SeparatedChild { prefix, word, child: number(leaf, at + 1) },
+                );
             }
             SeparatedLeaf { leaf: index as u64, ..children[0] }
         };
@@ -101,7 +110,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
                 None => left,
             };
             if node.level() == 1 {
-                child.leaf = node.child(at);
+                child.leaf = Self::leaf_of(node.child(at)).offset();
                 visit(child);
             } else {
                 self.walk(node.child(at) as usize, child, visit);

@@ -10,7 +10,7 @@ use super::nodes::{SPARSE, SeparatedChild};
 use super::{Direction, Inner, InnerNodes, Restart, SearchChoice};
 use crate::key::Key;
 use bristlecone_pmem::sync::Version;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
 
 impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Tries once to insert `slot`: see [`InnerNodes::try_post`]. Splits a full node on the path
@@ -22,24 +22,37 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         slot: SeparatedChild,
         replaced: Option<(PmPtr, PmPtr)>,
     ) -> Result<Result<(), Restart>, Corrupt> {
+        let with_room = self.seek_with_room::<K>(pool, separator)?;
+        let Ok((index, version, at)) = with_room else { return Ok(Err(Restart)) };
+        let node = self.node(index);
+        let Some(_guard) = node.latch().upgrade(version) else { return Ok(Err(Restart)) };
+        if let Some((full, lower)) = replaced {
+            node.set_child(at, self.swung(index, at, full, lower)?);
+        }
+        self.insert(index, at, self.renumbered(index, slot));
+        Ok(Ok(()))
+    }
+
+    /// Returns the lowest node that covers `key`, its version, and the position of the child that
+    /// `key` leads to. Splits a full node on the path instead.
+    #[inline(always)]
+    pub(super) fn seek_with_room<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+    ) -> Result<Result<(usize, Version, usize), Restart>, Corrupt> {
         let (mut index, mut version) = self.read_root();
         let mut parent = None;
         loop {
             let node = self.node(index);
             if node.count() == FANOUT {
-                self.split(parent, index, version);
+                self.split(pool, parent, index, version);
                 return Ok(Err(Restart));
             }
-            let position =
-                self.checked_position::<K>(pool, index, version, separator, Direction::Key)?;
+            let position = self.checked_position::<K>(pool, index, version, key, Direction::Key)?;
             let Ok(at) = position else { return Ok(Err(Restart)) };
             if node.level() == 1 {
-                let Some(_guard) = node.latch().upgrade(version) else { return Ok(Err(Restart)) };
-                if let Some((full, lower)) = replaced {
-                    self.swing_child(index, at, full, lower)?;
-                }
-                self.insert(index, at, slot);
-                return Ok(Ok(()));
+                return Ok(Ok((index, version, at)));
             }
             let Some(next) = self.step(index, version, at) else { return Ok(Err(Restart)) };
             parent = Some((index, version, at));
@@ -68,8 +81,18 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Splits a full node into two. Its parent, given with the node's position there, is not full;
     /// a node without parent is the root. Does nothing if one of them has changed since its version
     /// was read.
-    fn split(&self, parent: Option<(usize, Version, usize)>, index: usize, version: Version) {
+    fn split(
+        &self,
+        pool: &Pool<M>,
+        parent: Option<(usize, Version, usize)>,
+        index: usize,
+        version: Version,
+    ) {
         let node = self.node(index);
+        let middle = FANOUT / 2;
+        let leaves_behind = M::INJECTS_DEFECTS && pool.medium().injects(Defect::LockLeftBehind);
+        let first_moved = if leaves_behind { FANOUT + 1 } else { middle + 1 };
+        let Some(_moved) = self.lock_children(index, version, first_moved) else { return };
         let parent_guard = match parent {
             Some((parent, version, _)) => match self.node(parent).latch().upgrade(version) {
                 Some(guard) => Some(guard),
@@ -81,7 +104,6 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         if parent.is_none() && self.root() != index {
             return;
         }
-        let middle = FANOUT / 2;
         let right = self.take();
         let level = node.level();
         let target = self.node(right);
@@ -92,6 +114,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         }
         let up = SeparatedChild { child: right as u64, ..self.slot(index, middle) };
         node.set_level_and_count(level, middle);
+        self.note_loss(index);
         if let Some((parent, _, at)) = parent {
             self.insert(parent, at, up);
         } else {
@@ -145,19 +168,17 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         if kept + added + 1 > FANOUT {
             return Some(false);
         }
+        let _moved = self.lock_children(right, right_version, 0)?;
         let _guard = self.node(index).latch().upgrade(version)?;
         let _left_guard = target.latch().upgrade(left_version)?;
         let _right_guard = source.latch().upgrade(right_version)?;
-        self.insert(
-            left,
-            kept,
-            SeparatedChild { child: source.child(0), ..self.slot(index, separator) },
-        );
-        for at in 0..added {
-            self.insert(left, kept + 1 + at, self.slot(right, at));
+        let first = SeparatedChild { child: source.child(0), ..self.slot(index, separator) };
+        let rest = (0..added).map(|at| self.slot(right, at));
+        for (at, slot) in core::iter::once(first).chain(rest).enumerate() {
+            self.insert(left, kept + at, self.renumbered(left, slot));
         }
         self.remove(index, separator);
-        self.nodes.put_back(right);
+        self.put_back(right);
         Some(true)
     }
 
@@ -168,7 +189,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         let Some(_guard) = node.latch().try_lock() else { return };
         if self.root() == root && node.level() > 1 && node.count() == 0 {
             self.set_root(node.child(0));
-            self.nodes.put_back(root);
+            self.put_back(root);
         }
     }
 }

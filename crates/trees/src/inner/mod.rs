@@ -15,20 +15,25 @@ mod arena;
 mod array;
 mod build;
 mod change;
+mod locked;
+mod locks;
 mod node;
 mod nodes;
 
 use crate::key::Key;
+use crate::node_latch::HeldLatch;
 use crate::spec::NodeSearch;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
+use locks::{LOCKS, LockArray, child_word, free_lock, wait_for};
 use node::{InnerNode, NODE_WORDS, SEPARATOR_WORDS, SeparatorWords};
 use nodes::SeparatedChild;
 
 pub(crate) use arena::Arena;
 pub(crate) use array::InnerArray;
+pub(crate) use locked::{lock_leaf, replace_leaf};
 pub(crate) use node::{load, store};
 pub(crate) use nodes::{InnerNodes, Replaced, SeparatedLeaf};
 
@@ -38,14 +43,18 @@ pub struct Inner<M, F = VectorSearch> {
     nodes: Arena<NODE_WORDS>,
     /// The separator words, in blocks beside the nodes; `None` if prefixes decide.
     separator_words: Option<Arena<SEPARATOR_WORDS>>,
+    /// The lock arrays, in blocks beside the nodes; `None` if leaves have latches.
+    locks: Option<Arena<LOCKS>>,
     root: AtomicU64,
     medium: PhantomData<fn() -> (M, F)>,
 }
 
-/// The choice of the search of an inner node.
+/// The choices of a design for its inner nodes.
 pub trait SearchChoice: 'static {
-    /// The search that is chosen.
+    /// The search of a node.
     const SEARCH: NodeSearch;
+    /// `true` if the lowest nodes have lock arrays.
+    const HAS_LOCKS: bool = false;
 }
 
 /// The choice of [`NodeSearch::Vector`].
@@ -64,11 +73,21 @@ impl SearchChoice for LinearSearch {
     const SEARCH: NodeSearch = NodeSearch::Linear;
 }
 
+/// The choice of [`NodeSearch::Linear`] and of lock arrays.
+#[derive(Debug)]
+pub struct LinearWithLocks;
+
+impl SearchChoice for LinearWithLocks {
+    const SEARCH: NodeSearch = NodeSearch::Linear;
+    const HAS_LOCKS: bool = true;
+}
+
 /// The end of a descent: a leaf, and the node that led to it with the version at which it did.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafRoute {
+    /// The pointer to the leaf, with the number of its lock if the node has a lock array.
     pub(crate) leaf: PmPtr,
-    parent: usize,
+    pub(crate) parent: usize,
     version: Version,
 }
 
@@ -91,6 +110,7 @@ pub(crate) const BATCH: usize = 16;
 
 impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
     const SEARCH: NodeSearch = F::SEARCH;
+    const HAS_LOCKS: bool = F::HAS_LOCKS;
 
     fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
         Self::over(leaves, exact)
@@ -107,7 +127,8 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
     fn dram_bytes(&self) -> u64 {
         let separator_words =
             self.separator_words.as_ref().map_or(0, Arena::<SEPARATOR_WORDS>::bytes);
-        self.nodes.bytes() + separator_words
+        let locks = self.locks.as_ref().map_or(0, Arena::<LOCKS>::bytes);
+        self.nodes.bytes() + separator_words + locks
     }
 
     fn node_count(&self) -> u64 {
@@ -122,6 +143,19 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
     #[inline(always)]
     fn separator_words(&self, index: usize) -> Option<SeparatorWords<'_, M>> {
         self.separator_words.as_ref().map(|words| SeparatorWords::new(words.get(index)))
+    }
+
+    #[inline(always)]
+    fn locks(&self, index: usize) -> Option<&LockArray> {
+        if !F::HAS_LOCKS {
+            return None;
+        }
+        self.locks.as_ref().map(|locks| locks.get(index))
+    }
+
+    fn make_room<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<(), Corrupt> {
+        while self.seek_with_room::<K>(pool, key)?.is_err() {}
+        Ok(())
     }
 
     #[inline]
@@ -218,7 +252,7 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
                 } else if level > 1 {
                     self.node(*next).prefetch();
                 } else {
-                    prefetch(PmPtr::new(*next as u64), key);
+                    prefetch(Self::leaf_of(*next as u64), key);
                 }
             }
         }
@@ -275,7 +309,51 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         if let Some(words) = &self.separator_words {
             words.extend(index);
         }
+        if let Some(locks) = &self.locks {
+            locks.extend(index);
+        }
         index
+    }
+
+    /// Frees a node that is latched.
+    fn put_back(&self, index: usize) {
+        self.note_loss(index);
+        self.nodes.put_back(index);
+    }
+
+    /// Notes that a latched node loses keys, if the nodes have lock arrays.
+    fn note_loss(&self, index: usize) {
+        if F::HAS_LOCKS {
+            self.node(index).lose_keys();
+        }
+    }
+
+    /// Takes the locks of the leaves below a node, from position `first` on: they will be under
+    /// another node. Takes none if the node has no lock array or is not a lowest one. Returns
+    /// `None` if the node has changed since `version`. The caller holds no lock of these or to
+    /// their right, and no node's latch.
+    fn lock_children(
+        &self,
+        index: usize,
+        version: Version,
+        first: usize,
+    ) -> Option<Vec<HeldLatch<'_, M>>> {
+        let node = self.node(index);
+        let is_lowest = node.level() == 1;
+        let Some(locks) = self.locks(index).filter(|_| is_lowest) else { return Some(Vec::new()) };
+        let children: Vec<_> = (first..=node.count()).map(|at| node.child(at)).collect();
+        let is_unchanged = || node.latch().validate(version);
+        children.into_iter().map(|child| wait_for(locks, child, is_unchanged)).collect()
+    }
+
+    /// Returns `slot` with the number of a lock that is free in the node at `index`, if that is a
+    /// lowest node with a lock array.
+    fn renumbered(&self, index: usize, slot: SeparatedChild) -> SeparatedChild {
+        let node = self.node(index);
+        if !F::HAS_LOCKS || node.level() != 1 {
+            return slot;
+        }
+        SeparatedChild { child: child_word(Self::leaf_of(slot.child), free_lock(node)), ..slot }
     }
 
     /// Returns the root of this moment; it may change at once.

@@ -22,8 +22,10 @@ const VERSION: usize = 0;
 const LEVEL_AND_COUNT: usize = 1;
 const PREFIXES: usize = 2;
 const CHILDREN: usize = PREFIXES + FANOUT;
+/// How often the node lost keys, if it has a lock array.
+const LOSSES: usize = CHILDREN + FANOUT + 1;
 
-const _: () = assert!(CHILDREN + FANOUT < NODE_WORDS && FANOUT <= SEPARATOR_WORDS);
+const _: () = assert!(LOSSES < NODE_WORDS && FANOUT <= SEPARATOR_WORDS);
 
 /// A view of a block in DRAM. Each access passes a yield point of the medium `M`. Every word is an
 /// atomic, since readers read while a writer writes.
@@ -98,6 +100,17 @@ impl<'a, M: Medium> InnerNode<'a, M> {
     #[inline(always)]
     pub(super) fn prefix(self, at: usize) -> u64 {
         self.load(PREFIXES + at)
+    }
+
+    /// Returns how often the node lost keys: its upper half split off, or it was freed.
+    #[inline(always)]
+    pub(super) fn losses(self) -> u64 {
+        self.load(LOSSES)
+    }
+
+    /// Notes that the node, which is latched, loses keys.
+    pub(super) fn lose_keys(self) {
+        self.store(LOSSES, self.load(LOSSES).wrapping_add(1));
     }
 
     /// Returns the number of the first `count` prefixes, which are in ascending order, that are at

@@ -5,13 +5,15 @@
 //!    the nodes above.
 //! 2. A thread that holds the latch of a lowest node waits for no other latch.
 
+use super::locks::{self, LockArray};
 use super::node::{FANOUT, InnerNode, SeparatorWords};
 use super::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::Key;
 use crate::spec::NodeSearch;
-use bristlecone_pmem::sync::Version;
+use bristlecone_pmem::sync::{Exclusive, OnDram, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::cmp::Ordering;
+use core::sync::atomic::AtomicU64;
 
 /// The largest number of separators with which a node is merged with a neighbour, if both fit into
 /// one node.
@@ -50,6 +52,8 @@ pub struct Replaced<R> {
 pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     /// The search of a node.
     const SEARCH: NodeSearch;
+    /// `true` if the latches of leaves lie in lock arrays of the lowest nodes.
+    const HAS_LOCKS: bool = false;
 
     /// Builds the inner nodes over `leaves`, which are in key order and not empty. `exact` tells
     /// whether a prefix is a whole key. Takes O(n) for n leaves.
@@ -71,6 +75,19 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     fn node(&self, index: usize) -> InnerNode<'_, M>;
     /// Returns the separator words of the node at `index`, or `None` if prefixes decide.
     fn separator_words(&self, index: usize) -> Option<SeparatorWords<'_, M>>;
+    /// Returns the lock array of the lowest node at `index`, or `None` if there are none.
+    #[inline(always)]
+    fn locks(&self, _index: usize) -> Option<&LockArray> {
+        None
+    }
+    /// Splits the lowest node that covers `key`, and those above it, if they are full and have lock
+    /// arrays. The caller holds no lock.
+    ///
+    /// # Errors
+    /// The record of a separator is damaged.
+    fn make_room<K: Key>(&self, _pool: &Pool<M>, _key: K::Ref<'_>) -> Result<(), Corrupt> {
+        Ok(())
+    }
 
     /// Returns the leaf that covers `key` or, for [`Direction::Below`], the keys just below it.
     ///
@@ -140,7 +157,21 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     /// Returns `true` if the node at `index` is a lowest one and has the child `only` and no other.
     fn has_only(&self, index: usize, only: PmPtr) -> bool {
         let node = self.node(index);
-        node.level() == 1 && node.count() == 0 && node.child(0) == only.offset()
+        node.level() == 1 && node.count() == 0 && Self::leaf_of(node.child(0)) == only
+    }
+
+    /// Returns the leaf that a child word of a lowest node points to.
+    #[inline(always)]
+    fn leaf_of(child: u64) -> PmPtr {
+        if Self::HAS_LOCKS { locks::leaf_of(child) } else { PmPtr::new(child) }
+    }
+
+    /// Returns the leaf at the end of `route`, and its lock if it lies in the node above.
+    #[inline(always)]
+    fn leaf_and_lock(&self, route: &LeafRoute) -> (PmPtr, Option<&AtomicU64>) {
+        let child = route.leaf.offset();
+        let lock = self.locks(route.parent).map(|array| &array[locks::lock_of(child)]);
+        (Self::leaf_of(child), lock)
     }
 
     /// Returns `true` if the leaf of `route` still covers the key that it was found for. If a
@@ -250,33 +281,42 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
             while self.try_post::<K>(pool, separator, slot, Some((full, lower)))?.is_err() {}
             return Ok(());
         }
+        let (index, at, _guard) = self.latch_above::<K>(pool, key)?;
+        self.node(index).set_child(at, self.swung(index, at, full, lower)?);
+        Ok(())
+    }
+
+    /// Latches the lowest node that covers `key`. Returns its index, the position of the child that
+    /// `key` leads to, and the guard.
+    ///
+    /// # Errors
+    /// The record of a separator is damaged.
+    fn latch_above<'a, K: Key>(
+        &'a self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+    ) -> Result<(usize, usize, Exclusive<OnDram<'a, M>>), Corrupt> {
         loop {
             let route = self.seek::<K>(pool, key, Direction::Key)?;
             let position =
                 self.checked_position::<K>(pool, route.parent, route.version, key, Direction::Key)?;
             let Ok(at) = position else { continue };
-            let node = self.node(route.parent);
-            let Some(_guard) = node.latch().upgrade(route.version) else { continue };
-            return self.swing_child(route.parent, at, full, lower);
+            if let Some(guard) = self.node(route.parent).latch().upgrade(route.version) {
+                return Ok((route.parent, at, guard));
+            }
         }
     }
 
-    /// Replaces the child `full` at position `at` of a latched node by `lower`.
-    fn swing_child(
-        &self,
-        index: usize,
-        at: usize,
-        full: PmPtr,
-        lower: PmPtr,
-    ) -> Result<(), Corrupt> {
-        let (node, expected) = (self.node(index), full.offset());
-        let found = node.child(at);
+    /// Returns the child word for `lower` in the place of `full`, which is the child at position
+    /// `at` of a latched node. A lock stays.
+    fn swung(&self, index: usize, at: usize, full: PmPtr, lower: PmPtr) -> Result<u64, Corrupt> {
+        let (child, expected) = (self.node(index).child(at), full.offset());
+        let found = Self::leaf_of(child).offset();
         if found != expected {
             let what = "child of the inner node above a leaf";
             return Err(Corrupt { at: expected, what, expected, found });
         }
-        node.set_child(at, lower.offset());
-        Ok(())
+        Ok(lower.offset() | child ^ found)
     }
 
     /// Calls `merge` for the leaf that covers `key` and one of its neighbours under the same node,
@@ -300,7 +340,7 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
             self.checked_position::<K>(pool, route.parent, route.version, key, Direction::Key)?;
         let Ok(at) = position else { return Ok(()) };
         let Some(latch_guard) = node.latch().upgrade(route.version) else { return Ok(()) };
-        let leaf = |at| PmPtr::new(node.child(at));
+        let leaf = |at| Self::leaf_of(node.child(at));
         let mut merged = false;
         // The separator between two children has the position of the left one.
         for separator in
@@ -320,8 +360,8 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Returns the leaf that covers `key`, and its left and right neighbour, so far as these are
-    /// under the same node.
+    /// Returns the routes to the leaf that covers `key` and to its left and right neighbour, so far
+    /// as these are under the same node.
     ///
     /// # Errors
     /// The record of a separator is damaged.
@@ -329,7 +369,7 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
-    ) -> Result<[Option<PmPtr>; 3], Corrupt> {
+    ) -> Result<[Option<LeafRoute>; 3], Corrupt> {
         loop {
             let route = self.seek::<K>(pool, key, Direction::Key)?;
             let position =
@@ -337,7 +377,8 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
             let Ok(at) = position else { continue };
             let node = self.node(route.parent);
             let child = |at: Option<usize>| {
-                at.filter(|&at| at <= node.count()).map(|at| PmPtr::new(node.child(at)))
+                at.filter(|&at| at <= node.count())
+                    .map(|at| LeafRoute { leaf: PmPtr::new(node.child(at)), ..route })
             };
             let siblings = [child(at.checked_sub(1)), child(Some(at)), child(Some(at + 1))];
             if self.is_current(&route) {
@@ -362,23 +403,16 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
         (left, right): (PmPtr, PmPtr),
         merge: impl FnOnce() -> Result<PmPtr, E>,
     ) -> Result<bool, E> {
-        let (index, at, latch_guard) = loop {
-            let route = self.seek::<K>(pool, key, Direction::Key)?;
-            let position =
-                self.checked_position::<K>(pool, route.parent, route.version, key, Direction::Key)?;
-            let Ok(at) = position else { continue };
-            if let Some(guard) = self.node(route.parent).latch().upgrade(route.version) {
-                break (route.parent, at, guard);
-            }
-        };
+        let (index, at, latch_guard) = self.latch_above::<K>(pool, key)?;
         let node = self.node(index);
         let are_siblings = at < node.count()
-            && node.child(at) == left.offset()
-            && node.child(at + 1) == right.offset();
+            && Self::leaf_of(node.child(at)) == left
+            && Self::leaf_of(node.child(at + 1)) == right;
         if !are_siblings {
             return Ok(false);
         }
-        node.set_child(at, merge()?.offset());
+        let lower = merge()?;
+        node.set_child(at, self.swung(index, at, left, lower)?);
         self.remove(index, at);
         drop(latch_guard);
         Ok(true)

@@ -3,6 +3,13 @@ use bristlecone_pmem::Mapped;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+mod locked;
+
+/// Returns the offset of a leaf of that number.
+const fn leaf(number: u64) -> u64 {
+    64 * number
+}
+
 fn pool() -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap()
 }
@@ -13,15 +20,16 @@ fn leaf_of(
     key: u64,
     direction: Direction,
 ) -> u64 {
-    inner.seek::<u64>(pool, key, direction).unwrap().leaf.offset()
+    let route = inner.seek::<u64>(pool, key, direction).unwrap();
+    inner.leaf_and_lock(&route).0.offset()
 }
 
 /// Compares descents with a map from low keys to leaves, while separators are added and removed and
 /// the tree grows and loses levels.
 fn descents_agree_with_a_map<I: InnerNodes<Mapped>>() {
     let pool = pool();
-    let inner = I::build(&[SeparatedLeaf { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
-    let mut model = BTreeMap::from([(0u64, 1u64)]);
+    let inner = I::build(&[SeparatedLeaf { prefix: 0, word: 0, leaf: leaf(1) }], true).unwrap();
+    let mut model = BTreeMap::from([(0u64, leaf(1))]);
     let mut state = 1u64;
     let mut random = move || {
         state =
@@ -32,8 +40,8 @@ fn descents_agree_with_a_map<I: InnerNodes<Mapped>>() {
         let key = random() % 100_000 + 1;
         if round < 25_000 {
             if let Entry::Vacant(place) = model.entry(key) {
-                inner.post::<u64>(&pool, key, key, PmPtr::new(round + 2)).unwrap();
-                place.insert(round + 2);
+                inner.post::<u64>(&pool, key, key, PmPtr::new(leaf(round + 2))).unwrap();
+                place.insert(leaf(round + 2));
             }
         } else {
             let mut merge = |left: PmPtr, right: PmPtr| {
@@ -62,13 +70,14 @@ fn descents_agree_with_a_map<I: InnerNodes<Mapped>>() {
     let routes = inner.seek_batch::<u64>(&pool, &keys, |_, _| ()).unwrap();
     for (key, route) in keys.iter().zip(routes) {
         let expected = leaf_of(&inner, &pool, *key, Direction::Key);
-        assert_eq!(route.unwrap().leaf.offset(), expected);
+        assert_eq!(inner.leaf_and_lock(&route.unwrap()).0.offset(), expected);
     }
 }
 
 #[test]
 fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     descents_agree_with_a_map::<Inner<Mapped>>();
+    descents_agree_with_a_map::<Inner<Mapped, LinearWithLocks>>();
     descents_agree_with_a_map::<InnerArray<Mapped>>();
 }
 
@@ -76,16 +85,17 @@ fn built_nodes_list_their_leaves<I: InnerNodes<Mapped>>() {
     let pool = pool();
     // From 16 on, an array has a second lowest node; from 1024 and 65536 on, one more level.
     for count in [1, 2, 16, 17, 27, 28, 100, 1024, 1025, 5_000, 65_537] {
-        let leaves: Vec<_> =
-            (0..count).map(|i| SeparatedLeaf { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
+        let leaves: Vec<_> = (0..count)
+            .map(|i| SeparatedLeaf { prefix: i * 3, word: i * 3, leaf: leaf(i + 7) })
+            .collect();
         let inner = I::build(&leaves, true).unwrap();
         let mut listed = Vec::new();
         inner.for_each_leaf(&mut |separated| listed.push(separated));
         assert_eq!(listed, leaves);
-        assert_eq!(inner.seek_last().leaf, PmPtr::new(count + 6));
+        assert_eq!(inner.leaf_and_lock(&inner.seek_last()).0, PmPtr::new(leaf(count + 6)));
         for at in 0..count {
-            assert_eq!(leaf_of(&inner, &pool, 3 * at + 2, Direction::Key), at + 7);
-            assert_eq!(leaf_of(&inner, &pool, 3 * at + 3, Direction::Below), at + 7);
+            assert_eq!(leaf_of(&inner, &pool, 3 * at + 2, Direction::Key), leaf(at + 7));
+            assert_eq!(leaf_of(&inner, &pool, 3 * at + 3, Direction::Below), leaf(at + 7));
         }
     }
 }
@@ -93,6 +103,7 @@ fn built_nodes_list_their_leaves<I: InnerNodes<Mapped>>() {
 #[test]
 fn built_nodes_list_the_leaves_that_they_were_built_from() {
     built_nodes_list_their_leaves::<Inner<Mapped>>();
+    built_nodes_list_their_leaves::<Inner<Mapped, LinearWithLocks>>();
     built_nodes_list_their_leaves::<InnerArray<Mapped>>();
 }
 

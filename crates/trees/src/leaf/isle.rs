@@ -6,7 +6,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | next | commit | the right neighbour |
 //! | 1 | 8 | low | data | separator word of the low key; mark of a [node](crate::node::Layout) |
-//! | 2 | 8 | latch | transient | version |
+//! | 2 | 8 | latch | transient | version; unused if the parent has the lock |
 //! | 3.. | | count words | commit | see [`count_word`] |
 //! | | 16 each | pairs | commit | key word, value word; four to a line |
 //!

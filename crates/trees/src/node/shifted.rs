@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | link | commit | leftmost child |
 //! | 1 | 8 | spare | data | zero |
-//! | 2 | 8 | latch | transient | version |
+//! | 2 | 8 | latch | transient | unused: the parent has the lock |
 //! | 3 | 8 | mark | data | magic number, level |
 //! | 4.. | 16 each | entries | commit | separator word, child |
 //!

@@ -6,14 +6,15 @@ use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
 use crate::leaf::Leaf;
-use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};
+use crate::node_latch::HeldLatch;
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// The latches for the delete of a leaf, and its only entry.
 struct Doomed<'a, M: Medium> {
     /// The left neighbour, unless the leaf is the first one.
     left: Option<LeftNeighbour<'a, M>>,
-    latch_guard: Exclusive<OnMedium<'a, M>>,
+    latch_guard: HeldLatch<'a, M>,
     /// The right neighbour of the first leaf.
     right: Option<Latched<'a, M>>,
     entry: Entry,

@@ -5,7 +5,7 @@ use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::Key;
 use crate::leaf::Leaf;
-use bristlecone_pmem::sync::{Exclusive, OnMedium};
+use crate::node_latch::HeldLatch;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr};
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
@@ -35,7 +35,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(in crate::hybrid) fn split_logged(
         &self,
         leaf: &LeafRef<'_>,
-        latch_guard: Exclusive<OnMedium<'_, M>>,
+        latch_guard: HeldLatch<'_, M>,
     ) -> Result<(), TreeError> {
         let medium = self.pool.medium();
         let sorted = self.sorted_entries(leaf)?;

@@ -64,7 +64,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
             }
         }
         for &(index, ..) in &path[lowest + 1..] {
-            self.nodes.put_back(index);
+            self.put_back(index);
         }
         Ok(Ok(self.node(index).count() <= SPARSE))
     }
