@@ -29,7 +29,7 @@ mod undo;
 pub use index_logs::UndoLogs;
 pub use redo::{Committed, PAIRS_MAX, RedoLog};
 pub use redo_list::RedoList;
-pub(crate) use replay::replay;
+pub(crate) use replay::Replay;
 pub(crate) use slots::{AGED_TXID, SlotState};
 #[cfg(all(test, loom))]
 pub(crate) use slots::{return_slot, take_slot};

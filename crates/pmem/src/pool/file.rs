@@ -8,6 +8,7 @@ use crate::error::Corrupt;
 use crate::journal::Mark;
 use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
+use crate::log::Replay;
 use crate::medium::{self, Domain, Medium, MediumError};
 use crate::numa::Placement;
 use crate::sync::{Guard, Readers};
@@ -107,7 +108,7 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Opens the pool on `medium`: reads the newer whole superblock, makes durable what a killed
-    /// process has left in the caches, replays the logs, and marks the pool as open. The mark is
+    /// process has left in the caches, marks the pool as open, and replays the logs. The mark is
     /// durable before anything else changes.
     ///
     /// # Errors
@@ -169,7 +170,7 @@ impl<M: Medium> Pool<M> {
         }
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
-        crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
+        let logs = Replay::read(&pool.medium, superblock.pool_bytes)?;
         let saved = superblock.free_map.and_then(|place| {
             let saved = pool.load_free_map(place, &superblock);
             saved.or_else(|| {
@@ -187,6 +188,7 @@ impl<M: Medium> Pool<M> {
             }
             return Err(error.into());
         }
+        logs.end(&pool.medium, &pool.log_slots)?;
         pool.nonce = superblock.nonce;
         pool.generation = superblock.generation;
         pool.uuid = superblock.uuid;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::log::RedoList;
+use crate::medium::cached::Cached;
 use crate::medium::torn::Torn;
-use crate::medium::{Count, Mapped};
+use crate::medium::{Count, Domain, Mapped};
 use crate::pool::{Opened, Pool, PoolError};
 use crate::word::PmPtr;
 use proptest::prelude::*;
@@ -80,6 +81,32 @@ fn a_crash_in_a_replay_is_followed_by_the_same_replay() {
         let found = values(&open(image).unwrap(), 8);
         assert_eq!(found, (100..108).collect::<Vec<_>>(), "crash after event {at}");
     });
+}
+
+/// A pool that was killed on a medium that covers a power cut counts as whole. Opened in the page
+/// cache, it once ended its log before the mark that it is open was on the device.
+#[test]
+fn a_power_cut_in_an_open_of_a_whole_pool_keeps_a_committed_transaction() {
+    let killed = Cached::new(&vec![0; POOL_BYTES as usize], 1).with_domain(Domain::Disk);
+    let pool = Pool::create(killed.clone()).unwrap();
+    pool.create_root("r", 7, pool.reserve(64).unwrap()).unwrap();
+    let committed = pool.redo_log().commit(&changes(&pool, 8, 100), killed.fence());
+    let image = killed.contents();
+    drop(committed);
+    let medium = Cached::new(&image, 1);
+    drop(Pool::open(medium.clone()).unwrap());
+    let mut outcomes = [0; 2];
+    for (moment, seed) in (0..medium.moments()).flat_map(|at| (0..64).map(move |seed| (at, seed))) {
+        match Pool::open(Cached::new(&medium.cut(moment, seed), 2)) {
+            Err(PoolError::MayBeTorn { .. }) => outcomes[0] += 1,
+            opened => {
+                let found = values(&opened.unwrap().0, 8);
+                assert_eq!(found, (100..108).collect::<Vec<_>>(), "moment {moment}, seed {seed}");
+                outcomes[1] += 1;
+            }
+        }
+    }
+    assert!(outcomes.iter().all(|&count| count > 0), "{outcomes:?}");
 }
 
 #[test]
