@@ -15,6 +15,8 @@ const WRITES: u64 = 3000;
 const KEYS: u64 = 60;
 /// The offset of the id of the boot in a ring.
 const BOOT_IN_RING: usize = 16;
+/// The offset of the slots in a ring.
+const SLOTS_IN_RING: usize = 4096;
 /// The number of images of a run.
 const IMAGES: usize = 200;
 
@@ -39,7 +41,8 @@ fn check(durability: Durability, least: impl Fn(u64) -> u64) -> usize {
     let store = options.open_traced(&place.path, recording.clone()).unwrap();
     let ring = place.path.with_extension("pool.journal").join("ring");
     let mut ring = fs::read(ring).unwrap();
-    ring[BOOT_IN_RING] ^= 0x5A; // As after a restart: its records do not count.
+    ring[BOOT_IN_RING] ^= 0x5A; // As after a restart that has lost its records.
+    ring[SLOTS_IN_RING..].fill(0);
 
     let (mut state, mut model) = (0x1234_5678_9ABC_DEF1_u64, Pairs::new());
     let mut states = vec![model.clone()];

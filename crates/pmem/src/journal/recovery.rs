@@ -2,7 +2,7 @@
 //! journal's end, and begins a journal of its own.
 //!
 //! ```text
-//! S segments; read the frames from the mark's start, and the ring if it is of this boot
+//! S segments; read the frames from the mark's start, and the ring
 //! W frames of what only the ring has; S segments       before this, no page holds it
 //! W pages that a record changes; S pages               a crash replays the same again
 //! W stamp of the ring; S ring                          still beside the old mark
@@ -174,9 +174,9 @@ impl<D: Disk> Recovery<'_, D> {
             return Err(JournalError::CutShort { needed: mark.needed, found: end.position });
         }
         if let Some(ring) = ring
-            && (ring.is_of(mark.nonce, boot) || self.disk.breaks(Breach::StaleRing))
+            && (ring.is_of(mark.nonce) || self.disk.breaks(Breach::StaleRing))
         {
-            self.replay_ring(mark, ring, end)?;
+            self.replay_ring(mark, ring, boot, end)?;
         }
         self.write_pages()
     }
@@ -219,13 +219,22 @@ impl<D: Disk> Recovery<'_, D> {
     }
 
     /// Applies what the ring has behind `end`, and appends it to the segments first.
-    fn replay_ring(&mut self, mark: &Mark, ring: &Ring, end: Point) -> Result<(), JournalError> {
+    fn replay_ring(
+        &mut self,
+        mark: &Mark,
+        ring: &Ring,
+        boot: Option<[u64; 2]>,
+        end: Point,
+    ) -> Result<(), JournalError> {
         let head = ring.head();
         if head <= end.position || head - end.position > ring.slots() {
             return Ok(());
         }
         // A slot that its disk has lost ends what counts.
         let lines: Vec<_> = (end.position..head).map_while(|at| ring.checked(at)).collect();
+        if !ring.is_of_boot(boot) && end.position + (lines.len() as u64) < head {
+            return Ok(()); // The power was cut. An orderly restart loses no slot.
+        }
         let (mut at, mut files, mut buffer) = (end, BTreeSet::new(), Vec::new());
         let failed = |e| JournalError::system("write the journal to the device", e);
         for run in lines.chunks(mark.geometry.frame_records() as usize) {

@@ -1,5 +1,5 @@
 //! The ring: the lines of fences that no segment has yet, in a file that is mapped shared. It
-//! survives the death of the process, and means nothing after a restart of the machine (I3).
+//! survives the death of the process, and a restart of the machine if no page of it is lost (I3).
 //!
 //! | offset | bytes | field | meaning |
 //! | --- | --- | --- | --- |
@@ -13,9 +13,10 @@
 //!
 //! 1. Slots at or beyond the head do not exist.
 //! 2. A slot is used again after a segment has its record.
-//! 3. Where the system does not tell this boot from another, the ring counts as one of this boot.
-//!    After a power cut its slots are of different times then. The sum of a slot has its position,
-//!    so what counts are records of the open in their order, but for a chance of 2^-23 at the end.
+//! 3. After a power cut the slots are of different times. The sum of a slot has its position, and
+//!    no slot has a record of an earlier open. So in another boot the ring counts if no sum is
+//!    wrong: its records are those of the open, in their order. Where the system does not tell this
+//!    boot from another, the records before the first wrong sum count, but for a chance of 2^-23.
 //! 4. The stamp is synced before a mark names its nonce. So a pool that needs its folder has a ring
 //!    there with the nonce of the mark, as its own or as the former one, whatever has crashed.
 
@@ -125,7 +126,7 @@ impl Ring {
     /// power cut on return.
     ///
     /// ```text
-    /// W 0 magic, 0 head, former, slots = 0 if the boot is not known
+    /// W 0 magic, 0 head, slots = 0, former
     ///                                crash here: no record counts; the old nonce is there
     /// W nonce, boot, slots           crash here: the old nonce is the former one (I4)
     /// W magic S                      -> durable
@@ -144,12 +145,10 @@ impl Ring {
         let store = |at: usize, value| self.file.store(&words[at], value);
         store(0, 0);
         self.head_word().store(0, Ordering::Release);
-        if boot == UNKNOWN_BOOT {
-            // Else a power cut could leave the new head with records of the former open. (I3)
-            let slots = self.words(SLOTS_AT, self.slots as usize * SLOT_WORDS);
-            for word in slots {
-                self.file.store(word, 0);
-            }
+        // Else a power cut could leave the new head with records of the former open. (I3)
+        let slots = self.words(SLOTS_AT, self.slots as usize * SLOT_WORDS);
+        for word in slots.iter().filter(|word| self.file.load(word) != 0) {
+            self.file.store(word, 0);
         }
         store(FORMER, former);
         for (at, value) in (NONCE..).zip([nonce, boot[0], boot[1], self.slots]) {
@@ -164,14 +163,19 @@ impl Ring {
         core::array::from_fn(|i| self.file.load(&words[i]))
     }
 
-    /// Returns `true` if the ring is that of the open with `nonce`, and was not in another boot
-    /// than `boot`, as far as the system tells (I3).
-    pub(super) fn is_of(&self, nonce: u64, boot: Option<[u64; 2]>) -> bool {
+    /// Returns `true` if the ring is that of the open with `nonce`.
+    pub(super) fn is_of(&self, nonce: u64) -> bool {
+        let stamp = self.stamped();
+        let is_whole = self.slots > 0 && [stamp[0], stamp[SLOTS]] == [MAGIC, self.slots];
+        is_whole && stamp[NONCE] == nonce
+    }
+
+    /// Returns `true` if the ring was not stamped in another boot than `boot`, as far as the system
+    /// tells (I3).
+    pub(super) fn is_of_boot(&self, boot: Option<[u64; 2]>) -> bool {
         let stamp = self.stamped();
         let stamped = [stamp[BOOT], stamp[BOOT + 1]];
-        let is_of_boot = boot.is_none_or(|boot| boot == stamped) || stamped == UNKNOWN_BOOT;
-        let is_whole = self.slots > 0 && [stamp[0], stamp[SLOTS]] == [MAGIC, self.slots];
-        is_whole && stamp[NONCE] == nonce && is_of_boot
+        boot.is_none_or(|boot| boot == stamped) || stamped == UNKNOWN_BOOT
     }
 
     /// Returns the nonce of the open that has stamped the ring.

@@ -47,6 +47,8 @@ const TICK: Duration = Duration::from_millis(11);
 const PAUSE: Duration = Duration::from_millis(20);
 /// The offset of the boot's id in a ring.
 const RING_BOOT_AT: usize = 16;
+/// The offset of the slots of a ring.
+const RING_SLOTS_AT: usize = 4096;
 
 /// An event between the writes and syncs.
 #[derive(Clone, Copy, Debug)]
@@ -193,8 +195,9 @@ impl Cutter {
         perform(&store, load, steps, syncs.then_some(seed), recording)?;
         recording.note(Note::Ended);
         let mut ring = std::fs::read(journal_of(pool).join("ring")).context("read the ring")?;
-        // A machine that comes back has another boot id: the ring must count for nothing.
+        // A machine that comes back has another boot id, and the cut has lost what the cache had.
         ring[RING_BOOT_AT] ^= 0x5A;
+        ring[RING_SLOTS_AT..].fill(0);
         if self.rng.random() {
             store.close()?;
         }
