@@ -153,11 +153,18 @@ impl<D: Disk> Journal<D> {
     }
 }
 
-/// Writes `mark` to its sector, durable on return.
+/// Writes `mark` to its sector, durable on return. If that fails for one that says "whole", the
+/// sector is as before in the cache of the system. Else the next open would read there what the
+/// device may not have, and remove a journal that a power cut makes necessary.
 pub(super) fn put_mark<D: Disk>(disk: &D, mark: &Mark) -> std::io::Result<()> {
     let (at, sector) = mark.encode();
-    disk.write(Place::Pool, at, &sector)?;
-    disk.sync(Place::Pool)
+    let mut before = vec![0; sector.len()];
+    disk.read(Place::Pool, at, &mut before)?;
+    let put = disk.write(Place::Pool, at, &sector).and_then(|()| disk.sync(Place::Pool));
+    if put.is_err() && !mark.needs {
+        let _ = disk.write(Place::Pool, at, &before); // The first error says more.
+    }
+    put
 }
 
 /// Writes the pages from `first` on to the pool file, but for the sectors of the mark.

@@ -5,6 +5,7 @@
 //! S segments; read the frames from the mark's start, and the ring
 //! W frames of what only the ring has; S segments       before this, no page holds it
 //! W pages that a record changes; S pages               a crash replays the same again
+//! W old mark; S mark                                   the device has what the cache has
 //! W stamp of the ring; S ring                          still beside the old mark
 //! W mark of this open; S mark                          the old journal means nothing from here on
 //! ```
@@ -61,6 +62,12 @@ impl<D: Disk> Journal<D> {
             let (at, found) = (Mark::SECTORS[0], geometry.segments);
             return Err(Corrupt { at, what, expected: segments_min, found }.into());
         }
+        let failed = |e| JournalError::system("write the journal's mark", e);
+        if let Some(mark) = mark.filter(Mark::needs_journal) {
+            // The cache may have a mark whose sync failed. The stamp names that open, and not the
+            // one that the device has.
+            put_mark(&disk, &mark).map_err(failed)?;
+        }
         let former = mark.map_or(0, |mark| mark.nonce);
         ring.stamp(opening.nonce, opening.boot, former)?;
         let mark = Mark {
@@ -71,7 +78,7 @@ impl<D: Disk> Journal<D> {
             start: Point::first(opening.nonce),
             needed: 0,
         };
-        put_mark(&disk, &mark).map_err(|e| JournalError::system("write the journal's mark", e))?;
+        put_mark(&disk, &mark).map_err(failed)?;
         Ok(Self::new(disk, memory, ring, mark, Reads::new(opening.readers_wait)))
     }
 }

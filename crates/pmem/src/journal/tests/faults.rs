@@ -1,11 +1,20 @@
 //! A device that refuses one write or one sync, each of a history in turn: no more is
 //! acknowledged, and nothing that was is lost.
 
+use super::file::{create, options};
 use super::recorder::Recorder;
 use super::words_of;
 use super::{HISTORIES, IMAGES_MAX, Lines, Run, SHORT, Search, Step, empty, judge, open, read};
-use crate::journal::JournalError;
-use crate::medium::MediumError;
+use crate::journal::mark::MARK_BYTES;
+use crate::journal::{DiskFiles, DiskTrace, Durability, JournalError, Journaled};
+use crate::medium::{LockedFile, MediumError};
+use crate::pool::Pool;
+use parking_lot::Mutex;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Runs `steps` until a call fails, or returns `None` if that is one of an open.
 fn run(disk: &Recorder, steps: &[Step]) -> Option<Run> {
@@ -129,4 +138,59 @@ fn an_open_whose_recovery_the_device_refuses_is_an_error_and_loses_nothing() {
         }
     }
     assert!(failures > 10, "{failures} failures");
+}
+
+/// A device that refuses the sync of a mark that says "whole", and keeps the marks that it gets.
+#[derive(Debug, Default)]
+struct Marks {
+    refuses: AtomicBool,
+    is_whole: AtomicBool,
+    written: Mutex<Vec<Vec<u8>>>,
+}
+
+impl DiskTrace for Marks {
+    fn begin(&self, _: DiskFiles) {}
+    fn write(&self, file: Option<u64>, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let is_mark = file.is_none() && MARK_BYTES.contains(&(at as usize));
+        self.is_whole.store(is_mark && bytes[24] == 0, Ordering::Relaxed);
+        if is_mark {
+            self.written.lock().push(bytes.to_vec());
+        }
+        Ok(())
+    }
+    fn written(&self, _: Option<u64>) {}
+    fn sync(&self, _: Option<u64>) -> io::Result<()> {
+        let fails = self.is_whole.load(Ordering::Relaxed) && self.refuses.load(Ordering::Relaxed);
+        if fails { Err(io::Error::other("the device refuses")) } else { Ok(()) }
+    }
+    fn synced(&self, _: Option<u64>) {}
+    fn grow(&self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn grown(&self, _: u64) {}
+}
+
+/// The next open in this boot reads the cache. It once removed the journal of a pool whose mark on
+/// the device said that it needs it, or stamped the ring beside a mark that was not there.
+#[test]
+fn a_mark_whose_sync_failed_decides_nothing_in_the_next_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    let device = Arc::new(Marks::default());
+    let open = || {
+        let locked = LockedFile::open_within(&path, Duration::ZERO).unwrap();
+        let medium =
+            Journaled::on_traced(locked, &options(Durability::Commit), Some(device.clone()));
+        Pool::open(medium.unwrap()).unwrap().0
+    };
+    let pool = open();
+    device.refuses.store(true, Ordering::Relaxed);
+    pool.close().unwrap_err();
+    assert!(Journaled::is_needed_by(&File::open(&path).unwrap()).unwrap());
+    let found = std::fs::read(&path).unwrap()[MARK_BYTES].to_vec();
+    device.written.lock().clear();
+    drop(open());
+    let again = device.written.lock()[0].clone();
+    assert!(found.windows(again.len()).any(|mark| mark == again), "the mark that was found");
 }
