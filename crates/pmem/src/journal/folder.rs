@@ -11,27 +11,26 @@
 use super::disk::{Disk, Place};
 use super::error::JournalError;
 use super::frame;
+use super::leftovers::{RING, clear, remove, segment_name};
 use super::mark::Mark;
 use super::options::JournalOptions;
-use super::ring::{self, Ring};
+use super::ring::Ring;
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
 use crate::medium::{
-    LockedFile, MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
+    MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
 };
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::retry_on_intr;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// The name of the ring in the folder.
-const RING: &str = "ring";
 /// The size of a write of zeros, in bytes.
 const ZEROS_BYTES: u64 = 1 << 20;
 /// The files of a pool and its journal on a disk.
@@ -296,7 +295,8 @@ fn is_used_by_later(segments: &[File], ring: &Ring, mark: &Mark) -> Result<bool,
     let mut header = [0; frame::HEADER_BYTES];
     let read = first.read_exact_at(&mut header, 0);
     read.map_err(|e| JournalError::system("read the journal", e))?;
-    Ok(frame::is_of(&header, later)) // Each segment begins with a frame, at whatever position.
+    // Each segment begins with a frame, at whatever position.
+    Ok(frame::nonce_of(&header) == Some(later))
 }
 
 /// Gives an empty file `bytes` bytes of space that reads as zeros (I3). With `zeroes` it writes
@@ -318,83 +318,4 @@ fn reserve(file: &File, bytes: u64, zeroes: bool) -> io::Result<()> {
         file.write_all_at(&zeros[..count], at)?;
     }
     Ok(())
-}
-
-fn segment_name(index: u64) -> String {
-    format!("{index:04}")
-}
-
-/// Makes place for a folder: if `folder` has the journal that another pool needs, which was moved
-/// away without it, renames it to `NAME.journal.left`. Removes what is there already, and what no
-/// pool needs: a journal without a record, or that of the open with the nonce `former`, whose pool
-/// is whole.
-///
-/// # Errors
-/// A process has the journal open, or the system refuses.
-fn clear(folder: &Path, former: Option<u64>) -> Result<(), JournalError> {
-    let failed = |e| JournalError::system("make place for the journal", e);
-    if let Err(MediumError::Locked) = LockedFile::open_within(&folder.join(RING), Duration::ZERO) {
-        return Err(MediumError::Locked.into());
-    }
-    let user = user_of(folder).map_err(failed)?;
-    if user.is_none() || user == former {
-        return remove(folder).map_err(failed);
-    }
-    let mut left = OsString::from(folder);
-    left.push(".left");
-    remove(Path::new(&left)).map_err(failed)?;
-    fs::rename(folder, &left).map_err(failed)
-}
-
-/// Returns the nonce of the last open that used the journal in `folder`, or `None` if it has no
-/// record.
-fn user_of(folder: &Path) -> io::Result<Option<u64>> {
-    use io::ErrorKind::{NotFound, UnexpectedEof};
-    let read = |name: &str, target: &mut [u8]| {
-        // So opened, a pipe is no file to wait for.
-        let file = OpenOptions::new().read(true).write(true).open(folder.join(name));
-        match file.and_then(|file| file.read_exact_at(target, 0)) {
-            // the rest of an interrupted creation
-            Err(error) if matches!(error.kind(), NotFound | UnexpectedEof) => Ok(false),
-            done => done.map(|()| true),
-        }
-    };
-    let (mut ring, mut frame) = ([0; ring::HEADER_BYTES], [0; frame::HEADER_BYTES]);
-    if !read(RING, &mut ring)? || !read(&segment_name(0), &mut frame)? {
-        return Ok(None);
-    }
-    let (nonces, head) = ring::read_header(&ring);
-    let is_used = head > 0 || nonces.iter().any(|&nonce| frame::is_of(&frame, nonce));
-    Ok(is_used.then_some(nonces[0]))
-}
-
-/// Removes the files of a journal in `folder`, and the folder unless it holds others (I2). A link
-/// to a folder is removed too.
-fn remove(folder: &Path) -> io::Result<()> {
-    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    let entries = match fs::read_dir(folder) {
-        // A link that leads nowhere has no entries.
-        Err(error) if is_absent(&error) && fs::symlink_metadata(folder).is_err() => return Ok(()),
-        Err(error) if is_absent(&error) => return fs::remove_file(folder),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        if is_of_journal(&entry.file_name()) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    if fs::symlink_metadata(folder)?.is_symlink() {
-        return fs::remove_file(folder);
-    }
-    match fs::remove_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        removed => removed,
-    }
-}
-
-/// Returns `true` if a file of a journal has this name.
-fn is_of_journal(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    name == RING.as_bytes() || (name.len() == 4 && name.iter().all(u8::is_ascii_digit))
 }

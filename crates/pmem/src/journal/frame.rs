@@ -64,9 +64,10 @@ pub(super) fn announced(header: &[u8], expected: Expected) -> Option<u64> {
     (is_expected && (1..=RECORDS_MAX).contains(&count)).then_some(count)
 }
 
-/// Returns `true` if the header is that of a frame of the open with `nonce`.
-pub(super) fn is_of(header: &[u8], nonce: u64) -> bool {
-    [0, 1].map(|index| word(header, index)) == [MAGIC, nonce]
+/// Returns the nonce of the open that has written the frame with this header, or `None` if it is
+/// that of no frame.
+pub(super) fn nonce_of(header: &[u8]) -> Option<u64> {
+    (word(header, 0) == MAGIC).then(|| word(header, 1))
 }
 
 /// Returns the sum of the whole `frame` of `count` records, or `None` if it is not the one in its

@@ -38,6 +38,7 @@ mod folder;
 mod frame;
 mod growth;
 mod journaled;
+mod leftovers;
 mod lines;
 mod mark;
 mod noted;

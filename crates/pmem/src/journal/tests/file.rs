@@ -286,6 +286,64 @@ fn a_journal_that_a_moved_pool_needs_is_set_aside() {
     assert!(!left.exists());
 }
 
+/// A file, or a folder with files of others, where a journal is to be set aside stays. It once
+/// blocked every open.
+#[test]
+fn a_journal_is_set_aside_beside_files_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, file, letter, left] = [
+        "a.pool",
+        "a.pool.journal.left",
+        "a.pool.journal.left.1/letter.txt",
+        "a.pool.journal.left.2",
+    ]
+    .map(|name| folder.path().join(name));
+    std::fs::write(&file, "dear reader").unwrap();
+    std::fs::create_dir(letter.parent().unwrap()).unwrap();
+    std::fs::write(&letter, "dear reader").unwrap();
+    create(&path);
+    put(&open(&path, Durability::Commit).0, 7);
+    std::fs::remove_file(&path).unwrap();
+    create(&path);
+    open(&path, Durability::Commit).0.close().unwrap();
+    assert!(left.join("ring").exists());
+    for kept in [file, letter] {
+        assert_eq!(std::fs::read_to_string(kept).unwrap(), "dear reader");
+    }
+}
+
+/// After a power cut the segments alone have what a pool needs.
+#[test]
+fn segments_without_their_ring_are_set_aside_unless_their_pool_is_whole() {
+    for is_cut in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, journal, left] = ["a.pool", "a.pool.journal", "a.pool.journal.left"]
+            .map(|name| folder.path().join(name));
+        create(&path);
+        let (pool, _) = open(&path, Durability::Commit);
+        put(&pool, 7);
+        let first = std::fs::read(journal.join("0000")).unwrap();
+        let lose_ring = || {
+            std::fs::remove_file(journal.join("ring")).ok();
+            if is_cut {
+                File::create(journal.join("ring")).unwrap();
+            }
+        };
+        pool.close().unwrap();
+        // A close that was interrupted: the mark says that the pool is whole.
+        std::fs::create_dir(&journal).unwrap();
+        std::fs::write(journal.join("0000"), &first).unwrap();
+        lose_ring();
+        put(&open(&path, Durability::Commit).0, 8);
+        assert!(!left.exists());
+        lose_ring();
+        std::fs::remove_file(&path).unwrap();
+        create(&path);
+        open(&path, Durability::Commit).0.close().unwrap();
+        assert!(left.join("0000").exists(), "ring cut: {is_cut}");
+    }
+}
+
 /// A write that finds the pool full has filled its record and fenced nothing. The medium may be
 /// dropped then, and the next one be in the same place, and shorter.
 #[test]

@@ -1,0 +1,116 @@
+//! Folders of journals that are there already: those of moved pools, and rests of what was
+//! interrupted.
+
+use super::error::JournalError;
+use super::{frame, ring};
+use crate::medium::{LockedFile, MediumError};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// The name of the ring in the folder.
+pub(super) const RING: &str = "ring";
+
+/// Returns the name of a segment in the folder.
+pub(super) fn segment_name(index: u64) -> String {
+    format!("{index:04}")
+}
+
+/// Makes place for a folder: if `folder` has the journal that another pool needs, which was moved
+/// away without it, renames it to `NAME.journal.left`. Removes what is there already, and what no
+/// pool needs: a journal without a record, or that of the open with the nonce `former`, whose pool
+/// is whole.
+///
+/// # Errors
+/// A process has the journal open, or the system refuses.
+pub(super) fn clear(folder: &Path, former: Option<u64>) -> Result<(), JournalError> {
+    let failed = |e| JournalError::system("make place for the journal", e);
+    if let Err(MediumError::Locked) = LockedFile::open_within(&folder.join(RING), Duration::ZERO) {
+        return Err(MediumError::Locked.into());
+    }
+    let user = user_of(folder).map_err(failed)?;
+    if user.is_none() || user == former {
+        return remove(folder).map_err(failed);
+    }
+    set_aside(folder).map_err(failed)
+}
+
+/// Renames `folder` to `NAME.journal.left`, and removes the journal that was there. Where something
+/// else is in the way, which is not removed, a number follows the name.
+fn set_aside(folder: &Path) -> io::Result<()> {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+    const NAMES: u32 = 100;
+    let mut done = Ok(());
+    for number in 0..NAMES {
+        let mut left = OsString::from(folder);
+        left.push(if number == 0 { ".left".to_owned() } else { format!(".left.{number}") });
+        let _ = remove(Path::new(&left)); // If that fails, so does what follows.
+        done = fs::rename(folder, left);
+        let is_taken = |kind| matches!(kind, AlreadyExists | DirectoryNotEmpty | NotADirectory);
+        if !done.as_ref().is_err_and(|error| is_taken(error.kind())) {
+            break;
+        }
+    }
+    done
+}
+
+/// Returns the nonce of the last open that used the journal in `folder`, or `None` if it has no
+/// record. The ring may be lost: then that is the open that has written the first segment.
+fn user_of(folder: &Path) -> io::Result<Option<u64>> {
+    use io::ErrorKind::{NotFound, UnexpectedEof};
+    let read = |name: &str, target: &mut [u8]| {
+        // So opened, a pipe is no file to wait for.
+        let file = OpenOptions::new().read(true).write(true).open(folder.join(name));
+        match file.and_then(|file| file.read_exact_at(target, 0)) {
+            // the rest of an interrupted creation
+            Err(error) if matches!(error.kind(), NotFound | UnexpectedEof) => Ok(false),
+            done => done.map(|()| true),
+        }
+    };
+    let (mut ring, mut frame) = ([0; ring::HEADER_BYTES], [0; frame::HEADER_BYTES]);
+    for (name, target) in [(RING, &mut ring[..]), (&segment_name(0), &mut frame)] {
+        if !read(name, target)? {
+            target.fill(0);
+        }
+    }
+    let (nonces, head) = ring::read_header(&ring);
+    let framed = frame::nonce_of(&frame);
+    Ok(match nonces[0] {
+        0 => framed,
+        nonce => (head > 0 || framed.is_some()).then_some(nonce),
+    })
+}
+
+/// Removes the files of a journal in `folder`, and the folder unless it holds others. A link to a
+/// folder is removed too. No process has the journal open (I2 of the folder).
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let entries = match fs::read_dir(folder) {
+        // A link that leads nowhere has no entries.
+        Err(error) if is_absent(&error) && fs::symlink_metadata(folder).is_err() => return Ok(()),
+        Err(error) if is_absent(&error) => return fs::remove_file(folder),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if is_of_journal(&entry.file_name()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    if fs::symlink_metadata(folder)?.is_symlink() {
+        return fs::remove_file(folder);
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Returns `true` if a file of a journal has this name.
+fn is_of_journal(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name == RING.as_bytes() || (name.len() == 4 && name.iter().all(u8::is_ascii_digit))
+}
