@@ -24,9 +24,9 @@ use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::retry_on_intr;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -75,11 +75,13 @@ impl Folder {
         let folder = Self::path_of(path);
         let failed = |e| JournalError::system("make the folder of the journal", e);
         clear(&folder, former)?;
-        match fs::create_dir(&folder) {
+        let mode = mode_of(&pool).map_err(failed)?;
+        // Who may read a file may enter the folder.
+        match DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             made => made.map_err(failed)?,
         }
-        let made = Self::fill(&folder, pool, options);
+        let made = Self::fill(&folder, pool, mode, options);
         if made.is_err() {
             let _ = remove(&folder); // The error that is returned says more.
         }
@@ -89,6 +91,7 @@ impl Folder {
     fn fill(
         folder: &Path,
         pool: File,
+        mode: u32,
         options: &JournalOptions,
     ) -> Result<(Self, Ring), JournalError> {
         let failed = |e| JournalError::system("make the folder of the journal", e);
@@ -98,11 +101,13 @@ impl Folder {
         for index in 0..geometry.segments {
             let path = folder.join(segment_name(index));
             let mut new = OpenOptions::new();
-            let file = new.read(true).write(true).create_new(true).open(path).map_err(failed)?;
+            new.read(true).write(true).create_new(true).mode(mode);
+            let file = new.open(path).map_err(failed)?;
             reserve(&file, geometry.segment_bytes, options.zeroes_segments()).map_err(failed)?;
             segments.push(file);
         }
         let ring = Ring::create(&folder.join(RING), options.slots())?;
+        fs::set_permissions(folder.join(RING), Permissions::from_mode(mode)).map_err(failed)?;
         // The first of these syncs writes most of what the others would.
         for file in &segments {
             file.sync_all().map_err(failed)?;
@@ -318,4 +323,10 @@ fn reserve(file: &File, bytes: u64, zeroes: bool) -> io::Result<()> {
         file.write_all_at(&zeros[..count], at)?;
     }
     Ok(())
+}
+
+/// Returns the mode of the files of a journal: those who may read and write `pool`, which holds the
+/// same pairs.
+fn mode_of(pool: &File) -> io::Result<u32> {
+    Ok(pool.metadata()?.mode() & 0o666 | 0o600)
 }

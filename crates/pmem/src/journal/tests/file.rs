@@ -6,8 +6,8 @@ use crate::medium::{FileOptions, LockedFile, Mapped, Medium, MediumError};
 use crate::pool::{Opened, POOL_BYTES_MIN, Pool, PoolError};
 use crate::word::PmPtr;
 use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -341,6 +341,21 @@ fn segments_without_their_ring_are_set_aside_unless_their_pool_is_whole() {
         create(&path);
         open(&path, Durability::Commit).0.close().unwrap();
         assert!(left.join("0000").exists(), "ring cut: {is_cut}");
+    }
+}
+
+#[test]
+fn a_journal_is_as_private_as_its_pool() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    let _pool = open(&path, Durability::Commit);
+    let journal = folder.path().join("a.pool.journal");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(&journal), 0o700);
+    for entry in std::fs::read_dir(&journal).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600);
     }
 }
 
