@@ -14,6 +14,9 @@ use std::time::Duration;
 /// The offset of the table of roots in a pool, and the size of a page.
 const ROOTS: usize = 0x2000;
 const PAGE: usize = 0x1000;
+/// The offsets of the id of the boot and of the slots in a ring.
+const BOOT_IN_RING: usize = 16;
+const SLOTS_IN_RING: usize = 4096;
 
 const KINDS: [Durability; 2] = [Durability::Commit, Durability::Interval(Duration::from_millis(5))];
 
@@ -79,6 +82,23 @@ fn a_commit_leaves_nothing_to_sync_and_an_interval_a_window() {
     assert!(unsynced(&store) > 0);
     store.sync().unwrap();
     assert_eq!(unsynced(&store), 0);
+}
+
+/// No thread syncs later what a store that was dropped has left in its ring. So a power cut at any
+/// time after that once lost it.
+#[test]
+fn a_dropped_store_has_every_write_after_a_power_cut_too() {
+    let place = place();
+    let options = journaled(Durability::Interval(Duration::from_secs(3600)));
+    let store = options.create(&place.path).unwrap();
+    store.put("a", "b").unwrap();
+    drop(store);
+    let ring = journal_of(&place.path).join("ring");
+    let mut bytes = std::fs::read(&ring).unwrap();
+    bytes[BOOT_IN_RING] ^= 0x5A;
+    bytes[SLOTS_IN_RING..].fill(0);
+    std::fs::write(&ring, bytes).unwrap();
+    assert_eq!(options.open(&place.path).unwrap().get("a").unwrap(), Some(b"b".to_vec()));
 }
 
 #[test]

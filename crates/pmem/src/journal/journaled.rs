@@ -126,6 +126,8 @@ impl Journaled {
             || locked.file().try_clone().map_err(|e| JournalError::system("open the file", e));
         let bytes = length(&locked)?;
         check_memory(&locked, options)?;
+        let reserve_bytes = options.reserve_bytes.max(bytes);
+        let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
         let (mut folder, ring) = match read_mark(locked.file())? {
             Some(mark) if mark.needs => Folder::open(locked.path(), pool()?, &mark)?,
             former => {
@@ -136,8 +138,6 @@ impl Journaled {
         if let Some(trace) = trace {
             folder.set_trace(trace)?;
         }
-        let reserve_bytes = options.reserve_bytes.max(bytes);
-        let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
         let (nonce, boot) = (memory.draw(), known_boot_id());
         let readers_wait = options.durability == Durability::Commit;
         let opening = Opening { nonce, boot, geometry: options.geometry(), readers_wait };
@@ -322,10 +322,11 @@ impl SharedJournal {
 }
 
 impl Drop for Journaled {
-    /// Ends the thread. What is in the ring stays there for the next open, as after a kill. If
-    /// nothing was fenced, as by an open that has found damage, no journal is left; nor is one of a
-    /// file that this process created and did not keep. In a child of the process that opened the
-    /// file, leaves everything as it is.
+    /// Ends the thread, after a last sync under an interval: no thread does it later. Else what is
+    /// in the ring stays there for the next open, as after a kill. If nothing was fenced, as by an
+    /// open that has found damage, no journal is left; nor is one of a file that this process
+    /// created and did not keep. In a child of the process that opened the file, leaves everything
+    /// as it is.
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.locked.opener().is_parent_by_id() {
@@ -341,8 +342,13 @@ impl Drop for Journaled {
         if self.growing.end() {
             journal.disk.cut(*self.len.get_mut());
         }
-        let is_whole = || journal.ring.head() == 0 && journal.finish().is_ok();
-        if self.locked.is_unfinished() || is_whole() {
+        if self.locked.remove_unfinished() {
+            return journal.disk.remove(); // A kill before this leaves no file that needs it.
+        }
+        if matches!(self.shared.durability, Durability::Interval(_)) {
+            let _ = self.sync_all(); // A drop reports no error.
+        }
+        if journal.ring.head() == 0 && journal.finish().is_ok() {
             journal.disk.remove();
         }
     }

@@ -96,6 +96,17 @@ impl LockedFile {
         self.is_unfinished.load(Ordering::Relaxed)
     }
 
+    /// Removes the file if this process created it and has not finished it (I2). Returns `true`
+    /// then. What lies beside the file can be removed after that: no other process finds the file
+    /// without.
+    pub(crate) fn remove_unfinished(&self) -> bool {
+        let is_unfinished = self.is_unfinished();
+        if is_unfinished {
+            remove(&self.path, &self.file);
+        }
+        is_unfinished
+    }
+
     /// Returns the storage of the file.
     ///
     /// # Errors
@@ -154,9 +165,7 @@ impl Drop for LockedFile {
         if self.opener.is_parent_by_id() || *self.is_handed_over.get_mut() {
             return; // I1
         }
-        if *self.is_unfinished.get_mut() {
-            remove(&self.path, &self.file); // I2
-        }
+        self.remove_unfinished();
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

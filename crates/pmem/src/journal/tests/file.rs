@@ -359,6 +359,45 @@ fn a_journal_is_as_private_as_its_pool() {
     }
 }
 
+/// A folder that an open leaves which failed would be taken for the journal of a moved pool.
+#[test]
+fn an_open_without_memory_leaves_no_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    let options = JournalOptions { reserve_bytes: 1 << 60, ..options(Durability::Commit) };
+    let opened = Journaled::open(&path, &options);
+    assert!(matches!(opened, Err(JournalError::Medium(MediumError::System { .. }))), "{opened:?}");
+    assert!(!folder.path().join("a.pool.journal").exists());
+}
+
+/// A process that is killed between the two would leave a file that needs a journal which is gone:
+/// no later creation could finish it.
+#[test]
+fn a_creation_that_fails_removes_its_file_before_its_journal() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pool");
+        let segment = folder.path().join("a.pool.journal").join("0000");
+        let mapped = Mapped::begin(&path, POOL_BYTES_MIN, &FileOptions::default()).unwrap();
+        let locked = mapped.hand_over().unwrap();
+        Pool::create(mapped).unwrap().close().unwrap();
+        let medium = Journaled::on(locked, &options(Durability::Commit)).unwrap();
+        let (pool, _) = Pool::open(medium).unwrap();
+        std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                while segment.exists() {
+                    std::hint::spin_loop();
+                }
+                path.exists()
+            });
+            drop(pool);
+            assert!(!watcher.join().unwrap(), "a file without its journal");
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
 /// A write that finds the pool full has filled its record and fenced nothing. The medium may be
 /// dropped then, and the next one be in the same place, and shorter.
 #[test]
