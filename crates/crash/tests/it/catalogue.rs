@@ -37,8 +37,8 @@ fn the_defects_of_the_pool_and_nine_designs_are_caught() {
         "kv-isle-tree",
         "kv-wb-tree",
     ];
-    assert_caught(&designs, 58);
-    assert!(Defect::ALL.len() >= 173, "only {} defects are seeded", Defect::ALL.len());
+    assert_caught(&designs, 59);
+    assert!(Defect::ALL.len() >= 174, "only {} defects are seeded", Defect::ALL.len());
 }
 
 /// Looks for defects that only certain scenarios can show, in those alone.
@@ -82,6 +82,15 @@ fn defects_of_batches_are_caught() {
         ("u64/commit-leaves", Defect::BatchFractured),
         ("u64/commit-beside-reads@2", Defect::BatchUnlatched),
         ("text/commit-beside-writes@2", Defect::BatchStale),
+    ]);
+}
+
+#[test]
+fn defects_of_lock_arrays_are_caught() {
+    assert_each_caught(&[
+        ("u64/inner-split-writes", Defect::LockLeftBehind),
+        ("u64/inner-split-writes", Defect::ChildrenUnheld),
+        ("u64/split", Defect::LockUnchecked),
     ]);
 }
 

@@ -369,7 +369,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 let (rank, (at, separator)) = node.certify(step)?;
                 match self.enter(at, node.level - 1, &node) {
                     Err(Interrupted::Restart) if turns.is_some() => {
-                        node = self.recheck(&node, turns)?
+                        node = self.recheck(&node, turns)?;
                     }
                     entered => break (rank, separator, entered?),
                 }

@@ -52,11 +52,11 @@ pub(super) fn free_lock<M: Medium>(node: InnerNode<'_, M>) -> usize {
 /// Waits for the lock of the child word `child` and takes it. Gives up once `is_worth` returns
 /// `false`.
 #[inline(always)]
-pub(super) fn wait_for<'a, M: Medium>(
-    locks: &'a LockArray,
+pub(super) fn wait_for<M: Medium>(
+    locks: &LockArray,
     child: u64,
     is_worth: impl Fn() -> bool,
-) -> Option<HeldLatch<'a, M>> {
+) -> Option<HeldLatch<'_, M>> {
     let latch = NodeLatch::of(&locks[lock_of(child)]);
     let mut spins = 0;
     while is_worth() {
