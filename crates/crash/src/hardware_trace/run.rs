@@ -14,7 +14,7 @@ use crate::config::{POOL, POOL_BYTES, STORE};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Mapped, Pool, PoolError};
-use bristlecone_registry::smallest_size;
+use bristlecone_registry::{is_built, smallest_size};
 use bristlecone_trees::names::{UnknownDesign, specs};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub fn run_hardware_trace(
     let known: Vec<_> = specs().iter().map(|sizes| sizes[0]).collect();
     if names.is_empty() {
         names.push(POOL.into());
-        let persistent = known.iter().filter(|spec| spec.persistent);
+        let persistent = known.iter().filter(|spec| spec.persistent && is_built(spec.name));
         names.extend(persistent.map(|spec| spec.name.to_owned()));
         names.push(STORE.into());
     }

@@ -88,14 +88,15 @@ impl fmt::Debug for Subject {
 
 impl Subject {
     /// Returns the subjects called `names`: designs at their smallest node size, [`POOL`],
-    /// [`STORE`] and key-value stores over a design; all of them if there are no names.
+    /// [`STORE`] and key-value stores over a design; all that this build has if there are no
+    /// names.
     ///
     /// # Errors
     /// No design has one of these names.
     pub fn named(names: &[String]) -> Result<Vec<Self>, UnknownDesign> {
         if names.is_empty() {
             let mut all = vec![POOL];
-            all.extend(specs().iter().map(|sizes| sizes[0].name));
+            all.extend(specs().iter().map(|sizes| sizes[0].name).filter(|name| is_built(name)));
             all.extend([STORE, OverIsleTree::NAME, OverWbTree::NAME]);
             return all.into_iter().map(Self::one).collect();
         }

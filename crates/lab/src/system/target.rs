@@ -8,7 +8,7 @@ use crate::error::{LabError, Result};
 use crate::workload::{Keys, Render};
 use bristlecone::Store;
 use bristlecone_pmem::{Medium, Simulated};
-use bristlecone_registry::{DesignEntry, FormKey, Forms, Memory};
+use bristlecone_registry::{DesignEntry, FormKey, Forms, Memory, is_built};
 use bristlecone_trees::spec::Spec;
 use bristlecone_trees::{ErasedDesign, Key, Text, names};
 use core::fmt;
@@ -246,7 +246,7 @@ pub fn parse(names: &[String], node_bytes: Option<usize>) -> Result<Vec<Target>>
                 targets.push(Target::Peer(Peer::BTREEMAP));
                 for sizes in &specs {
                     let fits = |bytes| sizes.iter().any(|spec| spec.node_bytes == bytes);
-                    if node_bytes.is_none_or(fits) {
+                    if node_bytes.is_none_or(fits) && is_built(sizes[0].name) {
                         targets.push(design(sizes[0].name, node_bytes)?);
                     }
                 }

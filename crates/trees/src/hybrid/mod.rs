@@ -9,7 +9,7 @@
 //! 3. Inner nodes from the parent to its children, as `inner` says.
 //! 4. Against this order a thread only tries: a thread that holds an inner node's latch try-latches
 //!    leaves, and gives up if one is taken.
-//! 5. A lock in a [lock array](InnerNodes::locks) is the latch of a leaf. A split or merge of an
+//! 5. A lock of a lock array (`InnerNodes::locks`) is the latch of a leaf. A split or merge of an
 //!    inner node takes those of the leaves that move, as rules 1 and 2 say.
 //!
 //! So no two threads wait for each other, and no deadlock is possible.
