@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct FileMedium {
     base: NonNull<u8>,
     len: AtomicU64,
-    /// What reads wait for, if they do. It is here too, so that a lookup finds it at once.
+    /// Reads wait by this, if they do. It is here too, so that a lookup finds it at once.
     reads: Option<Arc<Reads>>,
     form: Form,
 }

@@ -1,4 +1,4 @@
-//! How often scans wait under `Commit`: for the leaves that they have copied, for nothing else.
+//! Under `Commit` scans wait for the leaves that they have copied, for nothing else.
 
 use super::*;
 use crate::{Durability, JournalStats};

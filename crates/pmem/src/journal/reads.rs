@@ -1,4 +1,4 @@
-//! What a reader waits for: a table of the position of the newest line that was fenced in each
+//! A table for readers that wait: the position of the newest line that was fenced in each
 //! region of the pool, and the position up to which lines are synced.
 //!
 //! 1. A fence enters the positions of its lines while it holds the lock bit of the ring. So a
@@ -24,7 +24,7 @@ thread_local! {
     static RELIED_ON: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// What the readers of a pool wait for.
+/// The positions that readers of a pool wait for.
 #[derive(Debug)]
 pub(crate) struct Reads {
     /// The position up to which lines survive a power cut.

@@ -142,7 +142,7 @@ pub use batch::{CommittedPairs, PairChange, PairState};
 struct LeafRef<'a> {
     at: PmPtr,
     words: &'a [PmWord],
-    /// Its lock, if that lies in the node above it and the leaf was found there.
+    /// The leaf's lock, if that lies in the node above it and the leaf was found there.
     lock: Option<&'a AtomicU64>,
 }
 

@@ -22,7 +22,7 @@ const VERSION: usize = 0;
 const LEVEL_AND_COUNT: usize = 1;
 const PREFIXES: usize = 2;
 const CHILDREN: usize = PREFIXES + FANOUT;
-/// How often the node lost keys, if it has a lock array.
+/// The number of times that the node lost keys, if it has a lock array.
 const LOSSES: usize = CHILDREN + FANOUT + 1;
 
 const _: () = assert!(LOSSES < NODE_WORDS && FANOUT <= SEPARATOR_WORDS);
