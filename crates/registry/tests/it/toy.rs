@@ -15,7 +15,6 @@ mod recover;
 
 use crate::flaws;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use bristlecone_trees::key::{self, Entry};
 use bristlecone_trees::maintenance::{Maintainer, Maintainers};
@@ -156,7 +155,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         medium.commit(&root[0], to.offset() | u64::from(slots.trailing_zeros()), medium.fence());
         let _ = medium.persist(root);
         if FLAW != flaws::LEAKS_NODES {
-            self.pool.retire(state.node, node_bytes(state.slots), &pin());
+            self.pool.retire(state.node, node_bytes(state.slots), &self.pool.pin());
         }
         (state.node, state.slots) = (to, slots);
         state.free = (places.len() as u64..slots).collect();
@@ -339,7 +338,7 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
         state.free.insert(slot);
         state.former.remove(&K::to_owned(key));
         if FLAW != flaws::LEAKS_KEYS {
-            key::retire_entry::<K, M>(&self.pool, entry, &pin())?;
+            key::retire_entry::<K, M>(&self.pool, entry, &self.pool.pin())?;
         }
         if state.slots > SLOTS_MIN && state.places.len() as u64 * 4 < state.slots {
             // In a full pool the node stays large for now.

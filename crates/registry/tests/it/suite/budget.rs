@@ -15,7 +15,6 @@ use super::{IS_THOROUGH, Index, Subject};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::medium::Counts;
-use bristlecone_pmem::sync::pin;
 use bristlecone_trees::spec::{CIRCULAR, SHADOWING};
 use bristlecone_trees::{Budget, Cost, MaintenanceCost, Order, TreeStats};
 use core::ops::{Bound, ControlFlow};
@@ -192,7 +191,7 @@ impl Probe {
     fn measure(&mut self, kind: Kind, key: u64, value: u64) -> bool {
         let pool = self.index.pool();
         let before = pool.usage().blocks;
-        let pinned = pin(); // What the operation retires stays in use until it is looked at.
+        let pinned = pool.pin(); // What the operation retires stays in use until it is looked at.
         Bounded::of(pool.medium()).take();
         let there = match kind {
             Kind::Insert => self.index.insert(key, value),

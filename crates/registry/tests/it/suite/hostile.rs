@@ -12,7 +12,6 @@ use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, close, rng};
 use super::{IS_THOROUGH, Index, Subject};
-use bristlecone_pmem::sync::pin;
 use bristlecone_trees::{Order, Text};
 use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
@@ -79,8 +78,8 @@ fn message(panic: &(dyn Any + Send)) -> String {
 /// Returns the bytes of a pool with some hundred keys.
 fn image<K: TestKey>(subject: &Subject<K>, clean: bool) -> Vec<u8> {
     let scratch = Scratch::new();
-    let _pinned = pin();
     let index = (subject.create)(scratch.create(256 << 10), ROOT).unwrap();
+    let _pinned = index.pool().pin();
     for n in 0..KEYS {
         index.insert(K::borrow(&K::nth(Space::Clustered, n)), n).unwrap();
         index.pool().reclaim();
@@ -209,11 +208,11 @@ fn write_word(bytes: &mut [u8], at: usize, word: u64) {
 /// Opens the file and runs all operations on it. Returns `true` if it opened.
 fn live_with<K: TestKey>(subject: &Subject<K>, bytes: &[u8]) -> bool {
     let scratch = Scratch::new();
-    let _pinned = pin();
     std::fs::write(scratch.path(), bytes).unwrap();
     let Ok((pool, opened)) = scratch.open_within(WALK_STEPS) else {
         return false;
     };
+    let _pinned = pool.pin();
     let Ok(index) = (subject.open)(pool, ROOT, opened) else { return false };
     read_all(&*index);
     write_some(&*index);

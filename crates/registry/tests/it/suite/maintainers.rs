@@ -11,7 +11,6 @@ use super::scratch::{ROOT, check_settled, dram, plain, rng};
 use super::threads::{Writer, Writers, scan, scope};
 use super::{Index, Subject};
 use bristlecone_pmem::Medium;
-use bristlecone_pmem::sync::pin;
 use bristlecone_registry::Memory;
 use bristlecone_trees::{ErasedDesign, Order, PmIndex};
 use core::sync::atomic::AtomicUsize;
@@ -128,7 +127,7 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
         // No block that was retired earlier may come free within the update: it could hide one that
         // the update takes.
         index.pool().reclaim();
-        let _pinned = pin();
+        let _pinned = index.pool().pin();
         let blocks = index.pool().usage().blocks;
         Bounded::of(index.pool().medium()).take();
         assert!(index.update(rng.random_range(0..KEYS), value).unwrap().is_some());
