@@ -3,6 +3,7 @@
 use bristlecone_pmem::Medium;
 use std::panic::resume_unwind;
 use std::sync::LazyLock;
+use std::thread::Builder;
 
 /// The fewest bytes for each thread: starting a thread takes longer than reading less than this.
 const BYTES_PER_THREAD: u64 = 1 << 20;
@@ -20,25 +21,50 @@ pub(crate) fn thread_count<M: Medium>(bytes: u64) -> usize {
 }
 
 /// Runs `work` on all `jobs`, on up to `max_threads` threads. Returns the results in the order of
-/// `jobs`.
+/// `jobs`. Threads that the system refuses cost speed alone.
 pub(crate) fn in_parallel<J: Sync, R: Send>(
     max_threads: usize,
     jobs: &[J],
     work: impl Fn(&J) -> R + Sync,
 ) -> Vec<R> {
+    on_threads(Builder::new, max_threads, jobs, &work)
+}
+
+fn on_threads<J: Sync, R: Send>(
+    builder: impl Fn() -> Builder,
+    max_threads: usize,
+    jobs: &[J],
+    work: &(impl Fn(&J) -> R + Sync),
+) -> Vec<R> {
+    let run = |part: &[J]| -> Vec<R> { part.iter().map(work).collect() };
     let threads = max_threads.min(jobs.len());
     if threads < 2 {
-        return jobs.iter().map(work).collect();
+        return run(jobs);
     }
-    let work = &work;
     let share = jobs.len().div_ceil(threads);
     std::thread::scope(|scope| {
-        let parts = jobs.chunks(share);
-        let run = |part: &'_ [J]| -> Vec<R> { part.iter().map(work).collect() };
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || run(part))).collect();
-        let joined = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        joined.flatten().collect()
+        let spawn = |part| builder().spawn_scoped(scope, move || run(part)).map_err(|_| part);
+        let threads: Vec<_> = jobs.chunks(share).map(spawn).collect();
+        let results = threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(part) => run(part),
+        });
+        results.flatten().collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_refused_threads_would_do_is_done() {
+        let jobs: Vec<_> = (0..1000).collect();
+        let doubled: Vec<_> = jobs.iter().map(|job| job * 2).collect();
+        // No address space has room for such a stack.
+        let refused = || Builder::new().stack_size(1 << 60);
+        assert!(refused().spawn(|| ()).is_err());
+        assert_eq!(on_threads(refused, 8, &jobs, &|job| job * 2), doubled);
+        assert_eq!(in_parallel(8, &jobs, |job| job * 2), doubled);
+    }
 }
