@@ -58,9 +58,7 @@ impl Options {
         {
             return self.open_journaled(locked, journal, None, path, finishes);
         }
-        if needs {
-            Journaled::make_whole(&locked).map_err(|e| Error::from_journal(path, e))?; // I3
-        }
+        Journaled::make_whole(&locked).map_err(|e| Error::from_journal(path, e))?; // I3
         let options = self.mapping(journal.is_some());
         let medium = Mapped::on(locked, &options).map_err(|e| Error::from_medium(path, e))?;
         let store = self.open_on(medium.into(), journal.as_ref(), path, finishes)?;

@@ -2,8 +2,8 @@
 //!
 //! 1. The folder is made, filled and synced, its parent too, before a mark says that the pool needs
 //!    it.
-//! 2. No file is removed but those of a journal that no process has open. One that another pool may
-//!    need is renamed, and removed when the next one is.
+//! 2. No file is removed but those of a journal that no process has open and that no mark on the
+//!    device needs. One that another pool may need is renamed, and removed when the next one is.
 //! 3. The space of a segment is allocated, so that no later write finds the device full. Where a
 //!    commit waits for syncs it is filled with zeros, so that no write changes the metadata of the
 //!    file.
@@ -65,16 +65,17 @@ impl Folder {
     }
 
     /// Makes the folder beside the pool at `path`, which needs none: a ring and segments as the
-    /// options say. `former` is the nonce of the pool's last journal.
+    /// options say. `former` is the mark of the pool's last journal, which is synced first (I2).
     pub(super) fn create(
         path: &Path,
         pool: File,
-        former: Option<u64>,
+        former: Option<&Mark>,
         options: &JournalOptions,
     ) -> Result<(Self, Ring), JournalError> {
         let folder = Self::path_of(path);
         let failed = |e| JournalError::system("make the folder of the journal", e);
-        clear(&folder, former)?;
+        former.map_or(Ok(()), |mark| mark.settle(&pool))?;
+        clear(&folder, former.map(|mark| mark.nonce))?;
         let mode = mode_of(&pool).map_err(failed)?;
         // Who may read a file may enter the folder.
         match DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(&folder) {

@@ -130,10 +130,7 @@ impl Journaled {
         let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
         let (mut folder, ring) = match read_mark(locked.file())? {
             Some(mark) if mark.needs => Folder::open(locked.path(), pool()?, &mark)?,
-            former => {
-                let former = former.map(|mark| mark.nonce);
-                Folder::create(locked.path(), pool()?, former, options)?
-            }
+            former => Folder::create(locked.path(), pool()?, former.as_ref(), options)?,
         };
         if let Some(trace) = trace {
             folder.set_trace(trace)?;
@@ -182,14 +179,15 @@ impl Journaled {
     }
 
     /// If the pool in a file that this process has locked needs its journal, makes it whole
-    /// without, and removes the journal. Durable on return.
+    /// without, and removes the journal. Durable on return, also if a close did so that was killed.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn make_whole(locked: &LockedFile) -> Result<(), JournalError> {
-        let Some(mark) = read_mark(locked.file())?.filter(Mark::needs_journal) else {
-            return Ok(());
-        };
+        let Some(mark) = read_mark(locked.file())? else { return Ok(()) };
+        if !mark.needs {
+            return mark.settle(locked.file());
+        }
         let pool =
             locked.file().try_clone().map_err(|e| JournalError::system("open the file", e))?;
         let (folder, ring) = Folder::open(locked.path(), pool, &mark)?;

@@ -18,10 +18,13 @@
 //! | 88 | 32 | | zeros |
 //! | 120 | 8 | checksum | CRC-32C of the 15 words before |
 
+use super::error::JournalError;
 use super::frame::SECTOR_BYTES;
 use super::point::{Geometry, Point};
 use crate::checksum::checksum_words;
 use crate::error::Corrupt;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 const WORDS: usize = 16;
 const CHECKSUM: usize = WORDS - 1;
@@ -60,6 +63,14 @@ impl Mark {
     /// Returns `true` if the pool file alone is not whole.
     pub(crate) fn needs_journal(&self) -> bool {
         self.needs
+    }
+
+    /// Makes the mark, which was read in `pool`, survive a power cut: a process that was killed may
+    /// have left it in the cache of the system, and a sync that failed may have called it clean.
+    pub(super) fn settle(&self, pool: &File) -> Result<(), JournalError> {
+        let (at, sector) = self.encode();
+        let settled = pool.write_all_at(&sector, at).and_then(|()| pool.sync_data());
+        settled.map_err(|e| JournalError::system("write the journal's mark", e))
     }
 
     /// Returns the offset at which the mark is written, and its sector.

@@ -1,11 +1,12 @@
 //! A device that refuses one write or one sync, each of a history in turn: no more is
 //! acknowledged, and nothing that was is lost.
 
-use super::file::{create, options};
+use super::file::{answer, create, open as open_pool, options, put};
 use super::recorder::Recorder;
 use super::words_of;
 use super::{HISTORIES, IMAGES_MAX, Lines, Run, SHORT, Search, Step, empty, judge, open, read};
-use crate::journal::mark::MARK_BYTES;
+use crate::journal::folder::Folder;
+use crate::journal::mark::{MARK_BYTES, Mark};
 use crate::journal::{DiskFiles, DiskTrace, Durability, JournalError, Journaled};
 use crate::medium::{LockedFile, MediumError};
 use crate::pool::Pool;
@@ -193,4 +194,23 @@ fn a_mark_whose_sync_failed_decides_nothing_in_the_next_open() {
     drop(open());
     let again = device.written.lock()[0].clone();
     assert!(found.windows(again.len()).any(|mark| mark == again), "the mark that was found");
+}
+
+/// A process that is killed in a close leaves a mark that says "whole" in the cache. The next open
+/// once removed the journal by it: if the power was cut then, the mark on the device needed it.
+#[test]
+fn a_journal_stays_until_the_mark_that_needs_none_is_on_the_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pool");
+    create(&path);
+    let (pool, _) = open_pool(&path, Durability::Commit);
+    put(&pool, 7);
+    drop(pool);
+    let needs = Mark::read(&std::fs::read(&path).unwrap()).unwrap().unwrap();
+    let whole = Mark { sequence: needs.sequence + 1, needs: false, ..needs };
+    // It takes every write, and refuses every sync.
+    let device = File::options().read(true).write(true).open("/dev/null").unwrap();
+    let made = Folder::create(&path, device, Some(&whole), &options(Durability::Commit));
+    assert!(matches!(made, Err(JournalError::Medium(MediumError::System { .. }))), "{made:?}");
+    assert_eq!(answer(&open_pool(&path, Durability::Commit).0), 7);
 }

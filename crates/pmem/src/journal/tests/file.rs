@@ -34,18 +34,18 @@ fn block_of<M: Medium>(pool: &Pool<M>) -> PmPtr {
     pool.roots().unwrap()[0].block
 }
 
-fn put(pool: &Pool<Journaled>, value: u64) {
+pub(super) fn put(pool: &Pool<Journaled>, value: u64) {
     let words = pool.words(block_of(pool), 8).unwrap();
     pool.medium().store(&words[0], value);
     let _ = pool.medium().persist(&words[..1]);
     pool.medium().settle_writes().unwrap();
 }
 
-fn answer<M: Medium>(pool: &Pool<M>) -> u64 {
+pub(super) fn answer<M: Medium>(pool: &Pool<M>) -> u64 {
     pool.medium().load(&pool.words(block_of(pool), 8).unwrap()[0])
 }
 
-fn open(path: &Path, durability: Durability) -> (Pool<Journaled>, Opened) {
+pub(super) fn open(path: &Path, durability: Durability) -> (Pool<Journaled>, Opened) {
     Pool::open(Journaled::open(path, &options(durability)).unwrap()).unwrap()
 }
 
