@@ -271,7 +271,16 @@ impl<D: Disk> Journal<D> {
     /// has ended.
     #[inline]
     pub(super) fn sync_to(&self, position: u64) -> Result<(), MediumError> {
-        while self.reads.synced.load(Ordering::Acquire) < position {
+        let mut should_lead = false;
+        loop {
+            let synced = self.reads.synced.load(Ordering::Acquire);
+            if synced >= position {
+                // A checkpoint may have synced this thread's records, and not those of others.
+                if should_lead && self.commits.lead() {
+                    self.commits.end_lead(synced);
+                }
+                return Ok(());
+            }
             if self.commits.lead() {
                 let done = self.sync_as_leader(position);
                 // After an error there is nothing to wait for.
@@ -280,9 +289,8 @@ impl<D: Disk> Journal<D> {
                 self.work.count_group(others + 1);
                 return done;
             }
-            self.commits.wait(position);
+            should_lead = self.commits.wait(position);
         }
-        Ok(())
     }
 
     /// Notes that this thread relies on `words`, if no sync has covered them.

@@ -14,6 +14,9 @@ use crate::word::PmPtr;
 use core::sync::atomic::Ordering;
 use recorder::{Acknowledged, Files, Recorder};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::{spawn, yield_now};
+use std::time::Duration;
 
 mod faults;
 mod file;
@@ -599,5 +602,33 @@ fn every_thread_that_waits_for_a_sync_wakes_also_if_it_fails() {
             journal.reads.synced.load(Ordering::Acquire),
             if is_failing { 0 } else { THREADS }
         );
+    }
+}
+
+/// A checkpoint may sync the records of the thread that is woken to lead, while it wakes. That
+/// thread once left the others asleep, until a later write.
+#[test]
+fn a_thread_that_was_woken_to_lead_in_vain_wakes_another() {
+    let journal = Arc::new(open(&Recorder::new(empty(), None), None, 1, 1).unwrap());
+    let (sender, done) = channel();
+    let wait = |line| {
+        store(&journal.memory, line, 1);
+        journal.fence();
+        let (journal, sender, count) = (journal.clone(), sender.clone(), journal.commits.waiting());
+        let waiting = journal.clone();
+        spawn(move || sender.send(journal.sync_to(journal.ring.head()).is_ok()));
+        while waiting.commits.waiting() == count {
+            yield_now();
+        }
+    };
+    assert!(journal.commits.lead());
+    wait(64);
+    let synced = journal.reads.synced.load(Ordering::Acquire);
+    journal.sync(&mut journal.syncer.lock()).unwrap();
+    wait(65);
+    wait(128);
+    journal.commits.end_lead(synced);
+    for _ in 0..3 {
+        assert_eq!(done.recv_timeout(Duration::from_secs(60)), Ok(true), "a thread sleeps");
     }
 }
