@@ -3,7 +3,7 @@
 //!
 //! | offset | bytes | field | meaning |
 //! | --- | --- | --- | --- |
-//! | 0 | 8 | magic | `BRSTLCNR`; 0 while the ring is stamped |
+//! | 0 | 8 | magic | `BRSTLCR2`; 0 while the ring is stamped |
 //! | 8 | 8 | nonce | the random number of the open |
 //! | 16 | 16 | boot | the id of the boot; 0: not known |
 //! | 32 | 8 | slots | their number |
@@ -13,10 +13,11 @@
 //!
 //! 1. Slots at or beyond the head do not exist.
 //! 2. A slot is used again after a segment has its record.
-//! 3. After a power cut the slots are of different times. The sum of a slot has its position, and
-//!    no slot has a record of an earlier open. So in another boot the ring counts if no sum is
-//!    wrong: its records are those of the open, in their order. Where the system does not tell this
-//!    boot from another, the records before the first wrong sum count, but for a chance of 2^-23.
+//! 3. After a power cut the slots are of different times, and those of earlier opens may be there.
+//!    The sum of a slot has its position and the nonce. So in another boot the ring counts if no
+//!    sum is wrong: its records are those of the open, in their order. Where the system does not
+//!    tell this boot from another, the records before the first wrong sum count, but for a chance
+//!    of 2^-23.
 //! 4. The stamp is synced before a mark names its nonce. So a pool that needs its folder has a ring
 //!    there with the nonce of the mark, as its own or as the former one, whatever has crashed.
 
@@ -26,7 +27,7 @@ use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::path::Path;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCNR");
+const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCR2");
 const STAMP_WORDS: usize = 6;
 /// The places of the fields in the stamp.
 const NONCE: usize = 1;
@@ -54,6 +55,8 @@ const SPINS: u32 = 64;
 pub(super) struct Ring {
     file: Mapped,
     slots: u64,
+    /// The nonce of the stamp, which the sums of slots have.
+    seed: AtomicU64,
     /// The head may not pass this position. Zero: no line may enter. [`CLOSED`]: none ever will.
     granted: AtomicI64,
 }
@@ -68,7 +71,11 @@ impl Ring {
     pub(super) fn new(file: Mapped) -> Self {
         let fit = file.len().saturating_sub(SLOTS_AT) / (8 * SLOT_WORDS as u64);
         let slots = if fit == 0 { 0 } else { 1 << fit.ilog2() };
-        Self { file, slots, granted: AtomicI64::new(0) }
+        let ring = Self { file, slots, seed: AtomicU64::new(0), granted: AtomicI64::new(0) };
+        if slots > 0 {
+            ring.seed.store(ring.nonce(), Ordering::Relaxed);
+        }
+        ring
     }
 
     /// Creates the ring of `slots` at `path`.
@@ -126,7 +133,7 @@ impl Ring {
     /// power cut on return.
     ///
     /// ```text
-    /// W 0 magic, 0 head, slots = 0, former
+    /// W 0 magic, 0 head, former
     ///                                crash here: no record counts; the old nonce is there
     /// W nonce, boot, slots           crash here: the old nonce is the former one (I4)
     /// W magic S                      -> durable
@@ -145,15 +152,11 @@ impl Ring {
         let store = |at: usize, value| self.file.store(&words[at], value);
         store(0, 0);
         self.head_word().store(0, Ordering::Release);
-        // Else a power cut could leave the new head with records of the former open. (I3)
-        let slots = self.words(SLOTS_AT, self.slots as usize * SLOT_WORDS);
-        for word in slots.iter().filter(|word| self.file.load(word) != 0) {
-            self.file.store(word, 0);
-        }
         store(FORMER, former);
         for (at, value) in (NONCE..).zip([nonce, boot[0], boot[1], self.slots]) {
             store(at, value);
         }
+        self.seed.store(nonce, Ordering::Relaxed);
         store(0, MAGIC);
         self.file.sync()
     }
@@ -186,7 +189,8 @@ impl Ring {
     /// Returns `true` if the ring lies in the folder of the open with `nonce`, in any boot (I4).
     pub(super) fn is_beside(&self, nonce: u64) -> bool {
         let stamp = self.stamped();
-        [stamp[NONCE], stamp[FORMER]].contains(&nonce)
+        let has_our_sums = [0, MAGIC].contains(&stamp[0]);
+        has_our_sums && [stamp[NONCE], stamp[FORMER]].contains(&nonce)
     }
 
     /// Sets the position that the head may not pass, unless the ring is closed.
@@ -242,7 +246,7 @@ impl Ring {
     #[inline]
     pub(super) fn put(&self, position: u64, line: u64, words: &[u64; LINE_WORDS]) {
         let slot = self.slot(position);
-        slot[0].cell().store(line | sum_of(position, line, words), Ordering::Relaxed);
+        slot[0].cell().store(line | self.sum_of(position, line, words), Ordering::Relaxed);
         for (target, &word) in slot[1..].iter().zip(words) {
             target.cell().store(word, Ordering::Relaxed);
         }
@@ -269,7 +273,13 @@ impl Ring {
         if first == 0 && words == [0; LINE_WORDS] {
             return None; // never written: line 0 has a magic number
         }
-        (first == line | sum_of(position, line, &words)).then_some((line, words))
+        (first == line | self.sum_of(position, line, &words)).then_some((line, words))
+    }
+
+    /// Returns the sum of a record of this open.
+    #[inline(always)]
+    fn sum_of(&self, position: u64, line: u64, words: &[u64; LINE_WORDS]) -> u64 {
+        sum_of(position ^ self.seed.load(Ordering::Relaxed), line, words)
     }
 
     #[inline]
@@ -296,10 +306,10 @@ fn line_of(first: u64) -> u64 {
 
 /// Returns a sum of 23 bits of a record, above the number of the line.
 #[inline(always)]
-fn sum_of(position: u64, line: u64, words: &[u64; LINE_WORDS]) -> u64 {
+fn sum_of(number: u64, line: u64, words: &[u64; LINE_WORDS]) -> u64 {
     const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
     // Each rotation is one of its own, so that none waits for another.
-    let mut fold = (position.wrapping_mul(MIX) ^ line).rotate_left(7 * LINE_WORDS as u32);
+    let mut fold = (number.wrapping_mul(MIX) ^ line).rotate_left(7 * LINE_WORDS as u32);
     for (index, word) in words.iter().enumerate() {
         fold ^= word.rotate_left(7 * (LINE_WORDS - 1 - index) as u32);
     }
