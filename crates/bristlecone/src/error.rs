@@ -441,7 +441,10 @@ impl Error {
             | Self::Damaged { .. }
             | Self::Foreign { .. }
             | Self::Journal {
-                source: JournalError::Missing { .. } | JournalError::CutShort { .. },
+                source:
+                    JournalError::Missing { .. }
+                    | JournalError::Foreign { .. }
+                    | JournalError::CutShort { .. },
                 ..
             }
             | Self::Index { .. } => ErrorKind::Damaged,

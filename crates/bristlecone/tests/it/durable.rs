@@ -152,6 +152,21 @@ fn a_store_without_its_journal_is_refused() {
     assert_eq!(Store::open(&place.path).unwrap().get("a").unwrap(), Some(b"b".to_vec()));
 }
 
+#[test]
+fn a_store_beside_the_journal_of_another_is_damaged_and_no_refusal_of_the_system() {
+    let options = journaled(Durability::Commit);
+    let places = [place(), place()];
+    for place in &places {
+        options.create(&place.path).unwrap().put("a", "b").unwrap(); // and a drop
+    }
+    let [own, other] = places.each_ref().map(|place| journal_of(&place.path));
+    std::fs::remove_dir_all(&own).unwrap();
+    std::fs::rename(&other, &own).unwrap();
+    let error = options.open(&places[0].path).unwrap_err();
+    assert!(matches!(error, Error::Journal { .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+}
+
 /// A program that still has a removed store open ends after another has made one at the same path.
 #[test]
 fn a_close_keeps_the_journal_of_a_store_that_has_taken_its_path() {
