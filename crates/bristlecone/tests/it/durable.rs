@@ -307,6 +307,21 @@ fn a_store_that_outgrows_its_memory_is_full_and_keeps_what_it_has() {
     assert_eq!(mapped().open(&place.path).unwrap().len().unwrap(), u64::from(count) - 1);
 }
 
+/// It was once refused as one that takes too much memory.
+#[test]
+fn a_store_that_is_longer_than_the_reserved_addresses_opens_and_does_not_grow() {
+    for durability in [Durability::Commit, Durability::Process] {
+        let place = place();
+        let options = small().durability(durability).trust_file_system(true);
+        options.clone().initial_bytes(2 << 20).create(&place.path).unwrap().close().unwrap();
+        let store = options.reserve_bytes(1 << 20).open(&place.path).unwrap();
+        store.put("a", "b").unwrap();
+        let error = (0..4000_u32).find_map(|key| store.put(key.to_be_bytes(), [7; 1000]).err());
+        assert!(matches!(error, Some(Error::Full { .. })), "{durability:?}: {error:?}");
+        store.close().unwrap();
+    }
+}
+
 #[test]
 fn a_path_may_be_a_link_and_need_not_be_utf_8() {
     let place = place();

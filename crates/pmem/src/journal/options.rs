@@ -39,7 +39,8 @@ pub struct JournalOptions {
     /// memory. Default: 70 % of the memory that the machine has, or that the control group of the
     /// process may use.
     pub memory_bytes: Option<u64>,
-    /// The address space to reserve, in bytes: the limit of growth. Default: 256 GiB.
+    /// The address space to reserve, in bytes: the limit of growth. Default: 256 GiB. A larger file
+    /// reserves its own size.
     pub reserve_bytes: u64,
     /// The map from stripes to NUMA nodes. Default: none.
     pub placement: Option<Placement>,
@@ -75,7 +76,7 @@ const SLOTS_MAX: u64 = 1 << 14;
 impl JournalOptions {
     /// Returns the largest size of working memory, in bytes.
     pub(super) fn memory_limit(&self) -> u64 {
-        self.memory_bytes.unwrap_or_else(|| memory_bytes() / 10 * 7).min(self.reserve_bytes)
+        self.memory_bytes.unwrap_or_else(|| memory_bytes() / 10 * 7)
     }
 
     /// Returns `true` if segments must have zeros from the start: the first write to space that is
