@@ -56,12 +56,17 @@ impl Folder {
         name.into()
     }
 
-    /// Checks that the file system of `pool` keeps what it has synced.
-    pub(super) fn check(pool: &File) -> Result<(), JournalError> {
-        match Storage::of_system(pool)? {
-            Storage::Memory(kind) | Storage::Unsure(kind) => Err(JournalError::NotOnDisk { kind }),
-            Storage::Dax | Storage::Disk => Ok(()),
+    /// Checks that the file system of `pool`, at `path`, keeps what it has synced, and that of its
+    /// folder too: a file may be mounted by itself.
+    pub(super) fn check(path: &Path, pool: &File) -> Result<(), JournalError> {
+        let folder = Self::path_of(path);
+        let beside = folder.parent().filter(|_| !folder.exists()).unwrap_or(&folder);
+        for file in [Some(pool), File::open(beside).ok().as_ref()].into_iter().flatten() {
+            if let Storage::Memory(kind) | Storage::Unsure(kind) = Storage::of_system(file)? {
+                return Err(JournalError::NotOnDisk { kind });
+            }
         }
+        Ok(())
     }
 
     /// Makes the folder beside the pool at `path`, which needs none: a ring and segments as the

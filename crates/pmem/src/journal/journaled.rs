@@ -120,7 +120,7 @@ impl Journaled {
         trace: Option<Arc<dyn DiskTrace>>,
     ) -> Result<Self, JournalError> {
         if !options.trust_file_system {
-            Folder::check(locked.file())?;
+            Folder::check(locked.path(), locked.file())?;
         }
         let pool =
             || locked.file().try_clone().map_err(|e| JournalError::system("open the file", e));
@@ -154,20 +154,6 @@ impl Journaled {
         let limits = [options.reserve_bytes, options.memory_limit()];
         let growing = GrowingFile::new(Arc::clone(&shared));
         Ok(Self { shared, thread: Some(thread), growing, len: bytes.into(), locked, limits })
-    }
-
-    /// Checks that [`open`](Self::open) takes the file system of a file that is to be created at
-    /// `path`.
-    ///
-    /// # Errors
-    /// [`JournalError::NotOnDisk`].
-    pub fn check_place(path: &Path, options: &JournalOptions) -> Result<(), JournalError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        match File::open(folder.unwrap_or(Path::new("."))) {
-            Ok(folder) if !options.trust_file_system => Folder::check(&folder),
-            // The creation says what is wrong with the folder.
-            _ => Ok(()),
-        }
     }
 
     /// Returns `true` if `file` is a pool that needs its journal.

@@ -1,6 +1,7 @@
 //! The medium on real files: kills, closes, growth, refusals.
 
 use super::{SLOTS_AT, words_of};
+use crate::journal::folder::Folder;
 use crate::journal::ring::Ring;
 use crate::journal::{Durability, JournalError, JournalOptions, Journaled};
 use crate::medium::{FileOptions, LockedFile, Mapped, Medium, MediumError, words_at};
@@ -122,6 +123,20 @@ fn a_journal_that_is_missing_or_in_memory_is_refused() {
         let opened = Journaled::open(&path, &JournalOptions::default());
         assert!(matches!(opened, Err(JournalError::NotOnDisk { kind: "tmpfs" })));
     }
+}
+
+/// A container may have the file of a disk in a folder that is in memory. The journal once lay
+/// there, and a commit did not survive a power cut.
+#[test]
+fn a_journal_beside_a_file_that_is_mounted_by_itself_is_refused_in_memory() {
+    let file = tempfile::tempfile().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    if Folder::check(&folder.path().join("a.pool"), &file).is_err() {
+        return eprintln!("skipped: temporary files are not on a disk");
+    }
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let checked = Folder::check(&folder.path().join("a.pool"), &file);
+    assert!(matches!(checked, Err(JournalError::NotOnDisk { kind: "tmpfs" })), "{checked:?}");
 }
 
 /// A folder of an earlier copy has nothing of what the pool needs, and looks whole.
