@@ -1,6 +1,6 @@
 //! The options of an open, and files that change under an open store.
 
-use crate::{Place, bristlecone};
+use crate::{Place, bristlecone, domain_here};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -56,6 +56,21 @@ fn a_command_waits_for_a_store_that_is_open_elsewhere() {
     }
     place.run_with(&["load", "--wait", "1"], b"a\t1\n").expect(0);
     place.run(&["get", "k", "--wait", "-1"]).refused(2);
+}
+
+/// The stack of a thread does not fit.
+#[test]
+fn a_creation_that_gets_no_thread_leaves_no_journal() {
+    let place = Place::new();
+    let mut create = bristlecone();
+    create.arg("create").arg(&place.pool).env("RUST_MIN_STACK", (1_u64 << 60).to_string());
+    let done = create.output().unwrap();
+    if domain_here() != "disk" {
+        return eprintln!("skipped: a store in memory needs no thread");
+    }
+    let complaint = String::from_utf8(done.stderr).unwrap();
+    assert!(complaint.contains("cannot start a thread"), "{complaint}");
+    assert_eq!(fs::read_dir(place.folder.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -147,13 +147,15 @@ impl Journaled {
             is_ending: AtomicBool::new(false),
             safe_until: AtomicU64::new(now()),
         });
-        let name = "bristlecone-journal".to_owned();
-        let run = Arc::clone(&shared);
-        let thread = Builder::new().name(name).spawn(move || run.run());
-        let thread = thread.map_err(|e| JournalError::system("start a thread", e))?;
         let limits = [options.reserve_bytes, options.memory_limit()];
         let growing = GrowingFile::new(Arc::clone(&shared));
-        Ok(Self { shared, thread: Some(thread), growing, len: bytes.into(), locked, limits })
+        let mut opened = Self { shared, thread: None, growing, len: bytes.into(), locked, limits };
+        let name = "bristlecone-journal".to_owned();
+        let run = Arc::clone(&opened.shared);
+        let thread = Builder::new().name(name).spawn(move || run.run());
+        // Without it, the drop removes the journal.
+        opened.thread = Some(thread.map_err(|e| JournalError::system("start a thread", e))?);
+        Ok(opened)
     }
 
     /// Returns `true` if `file` is a pool that needs its journal.
@@ -312,16 +314,18 @@ impl Drop for Journaled {
     /// created and did not keep. In a child of the process that opened the file, leaves everything
     /// as it is.
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
+        let thread = self.thread.take();
         if self.locked.opener().is_parent_by_id() {
             let _ = ManuallyDrop::new(thread);
             self.growing.abandon();
             return;
         }
         self.shared.is_ending.store(true, Ordering::Release);
-        thread.thread().unpark();
-        let ended = thread.join();
-        debug_assert!(ended.is_ok(), "the thread does not panic");
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            let ended = thread.join();
+            debug_assert!(ended.is_ok(), "the thread does not panic");
+        }
         let journal = &self.shared.journal;
         if self.growing.end() {
             journal.disk.cut(*self.len.get_mut());
