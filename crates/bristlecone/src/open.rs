@@ -5,6 +5,7 @@
 //!    closed is first mapped, recovered and closed. A new one gets its root with the journal: a
 //!    power cut before that leaves a pool without a root, which the next creation finishes.
 //! 3. A file that needs its journal is opened with it, or made whole before it is mapped.
+//! 4. The journal of a newer version is left to it.
 
 use crate::error::Error;
 use crate::options::Options;
@@ -13,7 +14,7 @@ use bristlecone_pmem::journal::{DiskTrace, JournalError, JournalOptions, Journal
 use bristlecone_pmem::layout::CHUNK_BYTES;
 use bristlecone_pmem::medium::{FileOptions, LockedFile, MediumError, Storage};
 use bristlecone_pmem::pool::{
-    FileState, HEADER_BYTES, Opened, POOL_BYTES_MIN, Root, holds_nothing, is_closed,
+    FileState, HEADER_BYTES, Opened, POOL_BYTES_MIN, Root, check_version, holds_nothing, is_closed,
 };
 use bristlecone_pmem::{
     Corrupt, Domain, Durability, FileMedium, Mapped, Medium, PmPtr, Pool, PoolError,
@@ -53,6 +54,9 @@ impl Options {
         let of_system = |e| Error::from_system(path.into(), "read the file", e);
         let needs = Journaled::is_needed_by(locked.file());
         let needs = needs.map_err(|e| Error::from_journal(path, e))?;
+        if needs {
+            check_version(locked.file()).map_err(|e| Error::from_pool(path, e))?; // I4
+        }
         if let Some(journal) = &journal
             && (needs || is_closed(locked.file()).map_err(of_system)?)
         {

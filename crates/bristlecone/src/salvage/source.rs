@@ -4,7 +4,7 @@ use crate::scan::Pair;
 use crate::{Flagship, ROOT};
 use bristlecone_pmem::Corrupt;
 use bristlecone_pmem::medium::end_of_hole;
-use bristlecone_pmem::pool::{HEADER_BYTES, PoolError, Root, SUPERBLOCKS, is_whole_superblock};
+use bristlecone_pmem::pool::{HEADER_BYTES, PoolError, Root, check_version};
 use bristlecone_trees::key::format::RecordBytes;
 use bristlecone_trees::key::{Bytes, Entry, InlinePair};
 use bristlecone_trees::leaf::pairs::LeafBytes;
@@ -29,13 +29,7 @@ impl Source {
     /// Fails if a superblock is whole and says that this release does not read the file. If both
     /// are damaged, the checksums of leaves and records decide what can be read.
     pub(super) fn check_version(&self) -> Result<(), PoolError> {
-        for at in SUPERBLOCKS {
-            let mut copy = [0; 128];
-            if self.read(at, &mut copy).is_ok() {
-                is_whole_superblock(at, &copy)?;
-            }
-        }
-        Ok(())
+        check_version(&self.file)
     }
 
     /// Fills `bytes` from offset `at` of the file.

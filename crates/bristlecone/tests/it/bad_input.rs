@@ -2,8 +2,8 @@
 //! file; the file does not change, and no method panics.
 
 use crate::image::{restart, seal};
-use crate::{mapped, pairs, place};
-use bristlecone::{Domain, Error, ErrorKind, Store};
+use crate::{journaled, mapped, pairs, place};
+use bristlecone::{Domain, Durability, Error, ErrorKind, Store};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Mapped, Medium, Pool};
@@ -189,6 +189,27 @@ fn a_truncated_file_and_a_damaged_superblock_are_named() {
 
     fs::write(path, &whole).unwrap();
     assert_eq!(mapped().open(path).unwrap().len().unwrap(), 1000);
+}
+
+/// What its journal has is what that version says.
+#[test]
+fn a_newer_store_that_needs_its_journal_is_refused_and_left_alone() {
+    let place = place();
+    let path = &place.path;
+    let options = journaled(Durability::Commit);
+    options.create(path).unwrap().put("a", "b").unwrap(); // and a drop
+    let mut newer = fs::read(path).unwrap();
+    for at in [0, 0x1000] {
+        newer[at + 8] = 77;
+    }
+    seal(&mut newer);
+    fs::write(path, &newer).unwrap();
+    let ring = path.with_extension("pool.journal").join("ring");
+    let before = fs::read(&ring).unwrap();
+    for error in [options.open(path).unwrap_err(), fails(path)] {
+        assert!(matches!(error, Error::NewerVersion { found: 77, .. }), "{error}");
+        assert!(fs::read(path).unwrap() == newer && fs::read(&ring).unwrap() == before);
+    }
 }
 
 #[test]

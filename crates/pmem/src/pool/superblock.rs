@@ -43,7 +43,7 @@ use std::os::unix::fs::FileExt;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCN1");
 /// The offsets of the two copies of the superblock.
-pub const COPIES: [u64; 2] = [0, 0x1000];
+pub(super) const COPIES: [u64; 2] = [0, 0x1000];
 pub(super) const WORDS: usize = 16;
 const CHECKSUM: usize = WORDS - 1;
 const FEATURES: usize = 14;
@@ -426,15 +426,21 @@ fn superblock(at: u64) -> Range<usize> {
     at as usize..at as usize + WORDS * 8
 }
 
-/// Returns `true` if `copy`, a copy of a superblock at offset `at`, is whole, and `false` if it is
-/// damaged: the other copy may be whole.
+/// Checks that this library reads the version and the features of the pool in `file`, as far as its
+/// superblocks say. One that is damaged, or that the system cannot read, says nothing.
 ///
 /// # Errors
-/// The copy is whole, and this library does not read its version or lacks a feature that it needs.
-pub fn is_whole_superblock(at: u64, copy: &[u8; 8 * WORDS]) -> Result<bool, PoolError> {
-    let (words, _) = copy.as_chunks();
-    let words = core::array::from_fn(|i| u64::from_le_bytes(words[i]));
-    Superblock::decode(&words, at).map(|superblock| superblock.is_some())
+/// A superblock is whole, and this library does not read its version or lacks a feature that it
+/// needs.
+pub fn check_version(file: &File) -> Result<(), PoolError> {
+    for at in COPIES {
+        let mut copy = [0; 8 * WORDS];
+        if file.read_exact_at(&mut copy, at).is_ok() {
+            let (words, _) = copy.as_chunks();
+            Superblock::decode(&core::array::from_fn(|i| u64::from_le_bytes(words[i])), at)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns `true` if all pages of the pool in `file` are durable, as far as its superblocks say:
