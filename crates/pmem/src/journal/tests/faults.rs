@@ -58,7 +58,9 @@ fn run(disk: &Recorder, steps: &[Step]) -> Option<Run> {
             break;
         }
         if disk.has_failed() {
-            check_ended(&mut run);
+            if !disk.is_dead() {
+                check_ended(&mut run);
+            }
             break;
         }
     }
@@ -111,6 +113,54 @@ fn whichever_write_or_sync_fails_nothing_acknowledged_is_lost() {
         }
     }
     assert!(failures > 100, "{failures} failures");
+}
+
+/// The next process of the same boot reads what the cache has, and the device perhaps not.
+#[test]
+fn a_cut_in_the_process_after_one_that_died_or_failed_loses_nothing() {
+    let mut cuts = 0;
+    for (name, steps) in HISTORIES {
+        for (call, dies) in (1..).flat_map(|call| [(call, true), (call, false)]) {
+            let disk = Recorder::new(empty(), None);
+            if dies {
+                disk.kill_call(call);
+            } else {
+                disk.fail_call(call);
+            }
+            let first = run(&disk, steps);
+            if !disk.has_failed() {
+                if disk.calls() < call {
+                    break;
+                }
+                continue; // The second half of a sync.
+            }
+            disk.revive();
+            let nothing = vec![Lines::default()];
+            let states = first.as_ref().map_or(&nothing, |run| &run.states);
+            let ring = first.as_ref().map(|run| words_of(&run.journal.ring));
+            let events = disk.events();
+            let place = format!("{name}, call {call}, dies: {dies}");
+            let second = Run::new(disk.clone(), ring.as_deref(), 300, 1);
+            let mut second = second.unwrap_or_else(|e| panic!("{place}: {e}"));
+            let found = states.iter().rposition(|state| *state == second.states[0]);
+            let found = found.unwrap_or_else(|| panic!("{place}: found {:?}", second.states[0]));
+            assert!(!dies || found + 1 == states.len(), "{place}: a kill lost something");
+            second.states = states[..=found].to_vec();
+            for step in [Step::Put(0), Step::Sync, Step::Put(2)] {
+                second.step(step).unwrap();
+            }
+            for count in events..=disk.events() {
+                disk.cuts(count, 12, |image, done| {
+                    cuts += 1;
+                    let all = Search { breach: None, then: SHORT, depth: 0, images: 8 };
+                    let states = if count == events { states } else { &second.states };
+                    let judged = judge(image, done, states, all, 2, None, &mut 0);
+                    judged.unwrap_or_else(|e| panic!("{place}, a cut after event {count}: {e}"));
+                });
+            }
+        }
+    }
+    assert!(cuts > 10_000, "{cuts} cuts");
 }
 
 #[test]

@@ -56,6 +56,18 @@ struct State {
     /// The call that fails.
     failing_call: Option<usize>,
     has_failed: bool,
+    process: Process,
+}
+
+/// The process that uses the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Process {
+    #[default]
+    Lives,
+    /// The process dies in the call that fails.
+    Dies,
+    /// The process is dead: its calls do nothing.
+    Dead,
 }
 
 impl State {
@@ -63,8 +75,15 @@ impl State {
     fn fails(&mut self) -> bool {
         let fails = self.failing_call == Some(self.calls);
         self.has_failed |= fails;
+        if fails && self.process == Process::Dies {
+            self.process = Process::Dead;
+        }
         fails
     }
+}
+
+fn refused() -> io::Result<()> {
+    Err(io::Error::other("the device refuses"))
 }
 
 impl fmt::Debug for Recorder {
@@ -114,6 +133,23 @@ impl Recorder {
     pub(super) fn fail_call(&self, call: usize) {
         let mut state = self.state.lock();
         state.failing_call = Some(state.calls + call);
+    }
+
+    /// Lets the process die in that call: a sync does nothing, and what was written is not lost.
+    pub(super) fn kill_call(&self, call: usize) {
+        self.fail_call(call);
+        self.state.lock().process = Process::Dies;
+    }
+
+    /// Returns `true` if the process is dead.
+    pub(super) fn is_dead(&self) -> bool {
+        self.state.lock().process == Process::Dead
+    }
+
+    /// Lets another process use the disk.
+    pub(super) fn revive(&self) {
+        let mut state = self.state.lock();
+        (state.failing_call, state.process) = (None, Process::Lives);
     }
 
     /// Returns `true` if a call has failed.
@@ -226,6 +262,9 @@ impl Disk for Recorder {
         self.call();
         let mut state = self.state.lock();
         assert!(source.len().is_multiple_of(SECTOR) && at.is_multiple_of(SECTOR_BYTES));
+        if state.process == Process::Dead {
+            return refused();
+        }
         let is_failing = state.fails();
         let source = if is_failing { &source[..SECTOR] } else { source };
         for (sector, bytes) in (at as usize / SECTOR..).zip(source.chunks_exact(SECTOR)) {
@@ -233,17 +272,21 @@ impl Disk for Recorder {
             state.unsynced.insert((place, sector));
         }
         state.events.push(Event::Write(place, at as usize / SECTOR, source.into()));
-        if is_failing { Err(io::Error::other("the device refuses")) } else { Ok(()) }
+        if is_failing { refused() } else { Ok(()) }
     }
 
     fn sync(&self, place: Place) -> io::Result<()> {
         self.call();
         let mut state = self.state.lock();
-        if state.fails() || state.failing_syncs > 0 {
+        let is_failing = state.process != Process::Dead && state.fails();
+        if state.process == Process::Dead {
+            return refused();
+        }
+        if is_failing || state.failing_syncs > 0 {
             state.failing_syncs = state.failing_syncs.saturating_sub(1);
             state.events.push(Event::Drop(place));
             state.unsynced.retain(|&(other, _)| other != place);
-            return Err(io::Error::other("the device refuses"));
+            return refused();
         }
         state.events.push(Event::Sync(place));
         let (synced, rest) = std::mem::take(&mut state.unsynced)
