@@ -12,6 +12,10 @@ use super::cache::Line;
 use super::media::{LineWords, MediaState, Unit};
 use super::profile::{Persistence, Profile, Time, time};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use std::collections::BTreeMap;
+
+/// The source file that flushed a line; `None` if that is not known, or the cache evicted the line.
+pub(super) type Origin = Option<&'static str>;
 
 /// The times at which the servers of a DIMM are free, and their work so far.
 #[derive(Clone, Debug, Default)]
@@ -72,12 +76,16 @@ pub(super) struct Dimms {
     rates: Rates,
     modules: Vec<Dimm>,
     written: Buffers,
-    /// For each slot of `written`: a mask of the lines that are present, and their words.
+    /// For each slot of `written`: a mask of the lines that are present, their words, and the
+    /// origin of the first that came.
     masks: Vec<u64>,
     lines: Vec<LineWords>,
+    origins: Vec<Origin>,
     recent: Buffers,
     pub(super) media: MediaState,
     pub(super) traffic: Traffic,
+    /// The number of units written to the media, by their origin.
+    pub(super) writes_by_file: BTreeMap<&'static str, u64>,
 }
 
 impl Dimms {
@@ -102,10 +110,12 @@ impl Dimms {
             modules: vec![dimm; media.dimms],
             masks: vec![0; written.len()],
             lines: vec![[0; LINE_WORDS]; written.len() * unit_lines],
+            origins: vec![None; written.len()],
             written,
             recent: Buffers::new(media.dimms, buffer.read_units),
             media: MediaState::new(media.unit_bytes),
             traffic: Traffic::default(),
+            writes_by_file: BTreeMap::new(),
             rates,
         }
     }
@@ -132,6 +142,7 @@ impl Dimms {
     /// Resets all counts. Contents stay.
     pub(super) fn reset_counts(&mut self) {
         self.traffic = Traffic::default();
+        self.writes_by_file.clear();
         self.media.reset_wear();
         for dimm in &mut self.modules {
             dimm.work = Work::default();
@@ -181,9 +192,15 @@ impl Dimms {
         begin
     }
 
-    /// Accepts `line` with the contents `words` at `now`. Returns the time at which the line is
-    /// persistent.
-    pub(super) fn write(&mut self, line: Line, words: &LineWords, now: Time) -> Time {
+    /// Accepts `line` of `origin` with the contents `words` at `now`. Returns the time at which the
+    /// line is persistent.
+    pub(super) fn write(
+        &mut self,
+        line: Line,
+        words: &LineWords,
+        origin: Origin,
+        now: Time,
+    ) -> Time {
         let (number, unit, at) = self.place_of(line);
         self.traffic.lines += 1;
         let dimm = &mut self.modules[number];
@@ -193,9 +210,13 @@ impl Dimms {
         let turn = accepted.max(dimm.drained);
         let begun = if self.written.is_none() {
             self.traffic.flips += self.media.write_line(unit, at, words);
+            self.count_write(origin);
             self.write_unit(number, self.media.unit_lines() == 1, turn)
         } else {
-            self.combine(number, unit, at, words, turn)
+            let (slot, begun) = self.place(number, unit, origin, turn);
+            self.masks[slot] |= 1 << at;
+            self.lines[slot * self.media.unit_lines() + at] = *words;
+            begun
         };
         let dimm = &mut self.modules[number];
         dimm.drained = begun.max(turn + self.rates.line);
@@ -204,36 +225,25 @@ impl Dimms {
         if self.rates.domain == Persistence::Media { begun + self.rates.write } else { accepted }
     }
 
-    /// Puts a line into the write buffer. Returns the time at which the buffer has room for it.
-    fn combine(
-        &mut self,
-        dimm: usize,
-        unit: Unit,
-        at: usize,
-        words: &LineWords,
-        turn: Time,
-    ) -> Time {
-        let unit_lines = self.media.unit_lines();
-        let mut begun = turn;
-        let slot = if let Some(slot) = self.written.find(unit) {
+    /// Makes room in the write buffer for a line of `unit`. Returns the slot of the unit, and the
+    /// time at which there is room.
+    fn place(&mut self, dimm: usize, unit: Unit, origin: Origin, turn: Time) -> (usize, Time) {
+        if let Some(slot) = self.written.find(unit) {
             self.traffic.combined += 1;
             self.written.make_newest(dimm, slot);
-            slot
-        } else {
-            let (slot, former) = self.written.oldest(dimm);
-            if let Some(former) = former {
-                begun = self.evict(dimm, former, slot, turn);
-            }
-            self.masks[slot] = 0;
-            let slot = self.written.insert(dimm, unit);
-            if let (next, Some(unit)) = self.written.oldest(dimm) {
-                self.media.prefetch(unit, self.masks[next].trailing_zeros() as usize);
-            }
-            slot
-        };
-        self.masks[slot] |= 1 << at;
-        self.lines[slot * unit_lines + at] = *words;
-        begun
+            return (slot, turn);
+        }
+        let mut begun = turn;
+        let (slot, former) = self.written.oldest(dimm);
+        if let Some(former) = former {
+            begun = self.evict(dimm, former, slot, turn);
+        }
+        let slot = self.written.insert(dimm, unit);
+        (self.masks[slot], self.origins[slot]) = (0, origin);
+        if let (next, Some(unit)) = self.written.oldest(dimm) {
+            self.media.prefetch(unit, self.masks[next].trailing_zeros() as usize);
+        }
+        (slot, begun)
     }
 
     /// Writes the buffered lines of a unit to the media. Returns the time at which the write
@@ -243,7 +253,14 @@ impl Dimms {
         let mask = self.masks[slot];
         let lines = &self.lines[slot * unit_lines..(slot + 1) * unit_lines];
         self.traffic.flips += self.media.write(unit, mask, lines);
+        self.count_write(self.origins[slot]);
         self.write_unit(dimm, mask.count_ones() as usize == unit_lines, now)
+    }
+
+    fn count_write(&mut self, origin: Origin) {
+        if let Some(file) = origin {
+            *self.writes_by_file.entry(file).or_default() += 1;
+        }
     }
 
     /// Occupies the write server of `dimm` from `now` on, after the read server if the unit is

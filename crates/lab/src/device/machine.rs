@@ -8,7 +8,7 @@
 //! 3. Each moment of the clock is counted once: as work of the core, or as waiting for one cause.
 
 use super::cache::{Cache, Flights, Line, Lookup};
-use super::dimm::Dimms;
+use super::dimm::{Dimms, Origin};
 use super::media::LineWords;
 use super::profile::{Persistence, Profile, Time, time};
 use bristlecone_pmem::PmWord;
@@ -91,6 +91,8 @@ pub(super) struct Machine {
     flights: Flights,
     /// The time at which all flushes since the last fence have reached the persistence domain.
     safe: Time,
+    /// The origin of the next flush.
+    pub(super) origin: Origin,
     pub(super) dimms: Dimms,
     pub(super) counters: Counters,
 }
@@ -124,6 +126,7 @@ impl Machine {
             cache: Cache::new(cpu),
             flights: Flights::new(cpu),
             safe: 0,
+            origin: None,
             dimms: Dimms::new(profile),
             counters: Counters::default(),
         }
@@ -210,7 +213,7 @@ impl Machine {
     fn evict(&mut self, evicted: Option<Line>, memory: &[PmWord]) {
         if let Some(line) = evicted {
             self.counters.evictions += 1;
-            let _ = self.dimms.write(line, &words_of(memory, line), self.clock);
+            let _ = self.dimms.write(line, &words_of(memory, line), None, self.clock);
         }
     }
 
@@ -293,7 +296,7 @@ impl Machine {
     fn write_back(&mut self, line: Line, arrival: Time, delay: Time, memory: &[PmWord]) {
         self.wait_to_issue();
         let at = self.clock.max(arrival) + delay;
-        let safe = self.dimms.write(line, &words_of(memory, line), at);
+        let safe = self.dimms.write(line, &words_of(memory, line), self.origin, at);
         // A load of the line meanwhile hits the cache, so it must not find this flight.
         self.flights.send(Line::MAX, safe);
         self.safe = self.safe.max(safe);

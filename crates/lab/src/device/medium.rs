@@ -8,12 +8,13 @@ use super::machine::{Access, BYTES_LIMIT, Machine};
 use super::profile::{PS_PER_NS, Profile, ProfileError};
 use super::summary::DeviceReport;
 use bristlecone_pmem::line::LINE_BYTES;
-use bristlecone_pmem::medium::MediumError;
+use bristlecone_pmem::medium::{CallSite, MediumError};
 use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
 use core::fmt;
 use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 
 /// A model of a device over `M`, which holds the data.
 pub struct Device<M> {
@@ -90,6 +91,14 @@ impl<M: Medium> Device<M> {
         self.machine.lock().dimms.media.wear_map(cells)
     }
 
+    /// Returns the number of units written to the media since the creation or
+    /// [`reset_counts`](Self::reset_counts), by the source file that flushed the first line of the
+    /// unit. Units whose first line the cache evicted are left out. A device below a
+    /// [`Simulated`](bristlecone_pmem::Simulated) knows the files.
+    pub fn media_writes_by_file(&self) -> BTreeMap<&'static str, u64> {
+        self.machine.lock().dimms.writes_by_file.clone()
+    }
+
     /// Returns the number of the line of `word`, or a number that no line has if `word` is in DRAM.
     #[inline(always)]
     fn line_of(&self, word: *const PmWord) -> usize {
@@ -162,6 +171,9 @@ unsafe impl<M: Medium> Medium for Device<M> {
     /// Returns 0, so that latch words, and with them the flips of bits, are the same on every run.
     fn draw(&self) -> u64 {
         0
+    }
+    fn note_site(&self, at: CallSite) {
+        self.machine.lock().origin = Some(at.file());
     }
     #[inline]
     fn load(&self, word: &PmWord) -> u64 {
