@@ -204,13 +204,21 @@ impl<M: Medium> Store<M> {
 
     fn try_commit(&self, batch: &[Change<'_>]) -> Result<Result<(), Unmet>, TreeError> {
         let guard = self.pool().pin(); // I2 of `exchange`
-        let mut changes = self.write_records(batch)?;
+        let mut changes: Vec<_> = batch
+            .iter()
+            .map(|&Change { key, .. }| PairChange { key, expected: None, new: None })
+            .collect();
+        let mut has_records = false;
         loop {
             let unmet = self.find_unmet(batch, &mut changes, &guard);
             // Nothing points to the new records yet.
             if let Some(unmet) = unmet.inspect_err(|_| drop(self.release_new(&changes)))? {
                 self.release_new(&changes)?;
                 return Ok(Err(unmet));
+            }
+            if !has_records {
+                self.write_records(batch, &mut changes)?; // an unmet condition takes no space
+                has_records = true;
             }
             match self.index.commit_pairs(&changes) {
                 Ok(Some(CommittedPairs { formers, posted })) => {
@@ -226,25 +234,26 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    /// Writes the records of the new values. Returns the changes of the index, still without
-    /// conditions. Durable after the next fence.
-    fn write_records<'a>(&self, batch: &[Change<'a>]) -> Result<Vec<PairChange<'a>>, TreeError> {
-        let mut changes = Vec::with_capacity(batch.len());
-        for &Change { key, new, .. } in batch {
-            let new = match new {
+    /// Writes the records of the new values into `changes`. Durable after the next fence.
+    fn write_records(
+        &self,
+        batch: &[Change<'_>],
+        changes: &mut [PairChange<'_>],
+    ) -> Result<(), TreeError> {
+        for (index, &Change { key, new, .. }) in batch.iter().enumerate() {
+            changes[index].new = match new {
                 Some(State::Present(value)) => match self.new_value(key, value) {
                     Ok(value) => Some(PairState::Present(value)),
                     Err(error) => {
-                        self.release_new(&changes)?;
+                        self.release_new(&changes[..index])?;
                         return Err(error.into());
                     }
                 },
                 Some(State::Absent) => Some(PairState::Absent),
                 None => None,
             };
-            changes.push(PairChange { key, expected: None, new });
         }
-        Ok(changes)
+        Ok(())
     }
 
     /// Compares the pairs of all conditions. Sets what the index must find in `changes`, or returns

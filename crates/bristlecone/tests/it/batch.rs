@@ -158,6 +158,8 @@ fn a_batch_that_does_not_fit_changes_nothing() {
     assert!(matches!(store.commit(&large), Err(Error::Full { .. })));
     let leaves = (0..80_000u64).fold(Batch::new(), |batch, n| batch.put(key(n), "2"));
     assert!(matches!(store.commit(&leaves), Err(Error::Full { .. })));
+    let refused = store.commit(&large.require(key(0), None)).unwrap().unwrap_err();
+    assert_eq!(refused.current.as_deref(), Some(&b"1"[..]), "a condition takes no space");
     assert_eq!(pairs(&store), before);
     store.commit(&puts(0..500, b"3")).unwrap().unwrap();
     drop(store);
