@@ -247,13 +247,21 @@ impl<D: Disk> Journal<D> {
         self.ring.grant(if is_tight { 0 } else { writer.end.position + self.ring.slots() });
     }
 
-    /// Makes all records of the ring survive a power cut. The writer is free while the device is at
-    /// work.
-    pub(super) fn sync(&self, _: &mut Syncer) -> Result<(), MediumError> {
+    /// Makes all records of the ring survive a power cut, and wakes the threads that wait for that.
+    pub(super) fn sync(&self, syncer: &mut Syncer) -> Result<(), MediumError> {
+        let done = self.sync_records(syncer, |_| ());
+        self.commits.wake_all();
+        done
+    }
+
+    /// Makes all records of the ring survive a power cut. Calls `begin` with the position behind
+    /// them before the sync. The writer is free while the device is at work.
+    fn sync_records(&self, _: &mut Syncer, begin: impl FnOnce(u64)) -> Result<(), MediumError> {
         let mut writer = self.writer.lock();
         self.drain(&mut writer)?;
         let (files, end) = (std::mem::take(&mut writer.unsynced), writer.end.position);
         drop(writer);
+        begin(end);
         if self.disk.breaks(Breach::AcknowledgeBeforeSync) {
             self.reads.synced.store(end, Ordering::Release);
         }
@@ -271,26 +279,16 @@ impl<D: Disk> Journal<D> {
     /// has ended.
     #[inline]
     pub(super) fn sync_to(&self, position: u64) -> Result<(), MediumError> {
-        let mut should_lead = false;
-        loop {
-            let synced = self.reads.synced.load(Ordering::Acquire);
-            if synced >= position {
-                // A checkpoint may have synced this thread's records, and not those of others.
-                if should_lead && self.commits.lead() {
-                    self.commits.end_lead(synced);
-                }
-                return Ok(());
-            }
+        while self.reads.synced.load(Ordering::Acquire) < position {
             if self.commits.lead() {
                 let done = self.sync_as_leader(position);
-                // After an error there is nothing to wait for.
-                let synced = self.reads.synced.load(Ordering::Acquire);
-                let others = self.commits.end_lead(if done.is_ok() { synced } else { u64::MAX });
+                let others = self.commits.end_lead(done.is_ok());
                 self.work.count_group(others + 1);
                 return done;
             }
-            should_lead = self.commits.wait(position);
+            self.commits.wait(position, &self.reads.synced);
         }
+        Ok(())
     }
 
     /// Notes that this thread relies on `words`, if no sync has covered them.
@@ -318,7 +316,7 @@ impl<D: Disk> Journal<D> {
         if self.disk.breaks(Breach::AcknowledgeBeforeSync) {
             return self.drain(&mut self.writer.lock());
         }
-        self.sync(&mut syncer)
+        self.sync_records(&mut syncer, |end| self.commits.begin_group(end))
     }
 
     /// Drains the ring, and takes a step of a checkpoint if the segments are nearly full.
