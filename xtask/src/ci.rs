@@ -186,7 +186,7 @@ const STEPS: &[Step] = &[
             "--sequences",
             "2",
             "--recoveries",
-            "10k",
+            "5k",
         ],
         environment: &[],
         needs: Need::Nothing,
