@@ -173,7 +173,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "crash",
-        // A hundredth of the default number of schedules, sequences of two operations instead of
+        // Two schedules instead of 400, sequences of two operations instead of
         // three, and a bound on recoveries: the scenarios that exceed it would take most of the
         // time. The nightly job has no such bounds. The tests have built the command.
         line: &[
@@ -182,11 +182,11 @@ const STEPS: &[Step] = &[
             "--design",
             "all",
             "--schedules",
-            "4",
+            "2",
             "--sequences",
             "2",
             "--recoveries",
-            "5k",
+            "3k",
         ],
         environment: &[],
         needs: Need::Nothing,
