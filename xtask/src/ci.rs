@@ -173,9 +173,9 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "crash",
-        // Two schedules instead of 400, sequences of two operations instead of
-        // three, and a bound on recoveries: the scenarios that exceed it would take most of the
-        // time. The nightly job has no such bounds. The tests have built the command.
+        // Two schedules instead of 400, sequences of two operations instead of three, and a bound
+        // on recoveries: the scenarios that exceed it would take most of the time. The nightly job
+        // has no such bounds. The tests have built the command.
         line: &[
             "target/debug/bristlecone-lab",
             "crash",

@@ -191,7 +191,7 @@ fn a_truncated_file_and_a_damaged_superblock_are_named() {
     assert_eq!(mapped().open(path).unwrap().len().unwrap(), 1000);
 }
 
-/// What its journal has is what that version says.
+/// The newer version alone knows what its journal holds.
 #[test]
 fn a_newer_store_that_needs_its_journal_is_refused_and_left_alone() {
     let place = place();

@@ -57,7 +57,8 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimR
             _ => found.units(),
         };
         let note = format!(
-            "leaves {:.3}, of {:.1} keys, and logs {:.3}; {:.0} % of the writes without buffers met another in the device; {} of {all} keys, each once, after a collection",
+            "leaves {:.3}, of {:.1} keys, and logs {:.3}; {:.0} % of the writes without \
+             buffers met another in the device; {} of {all} keys, each once, after a collection",
             found.leaf_units,
             found.keys_per_leaf,
             found.log_units,
