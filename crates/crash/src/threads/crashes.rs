@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 /// The number of recoveries of one crash after which the exploration is incomplete.
 const RECOVERIES_MAX: u64 = 200_000;
+/// Beyond the bound on all recoveries one of this many crashes is tried, by its digest.
+const CRASHES_PER_SAMPLE: u128 = 4;
 
 /// The crashes of the executions of one scenario in one persistence model.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(crate) struct Crashes {
     image: LazyImage,
     base: Arc<[u64]>,
     seen: HashSet<u128>,
-    /// The number of recoveries after which each crash has one.
+    /// The number of recoveries after which a sample of the crashes is tried, each with one.
     recoveries_max: u64,
     pub(crate) images: u128,
     pub(crate) recoveries: u64,
@@ -94,15 +96,22 @@ impl Crashes {
             for &(_, step) in steps.by_ref().take(count) {
                 self.image.advance(step);
             }
-            if self.seen.insert(digest) && wrong.is_none() {
+            if self.seen.insert(digest) && self.takes(digest) {
                 wrong = self.event(history, time, has_newest, judge);
-            }
-            if wrong.is_some() {
-                break;
+                if wrong.is_some() {
+                    break;
+                }
             }
         }
         self.image.end(&self.base);
         wrong
+    }
+
+    /// Returns whether a crash is tried: beyond the bound on recoveries only if it is in the sample.
+    fn takes(&mut self, digest: u128) -> bool {
+        let is_within = self.recoveries < self.recoveries_max;
+        self.incomplete |= !is_within;
+        is_within || digest.is_multiple_of(CRASHES_PER_SAMPLE)
     }
 
     /// Runs recovery on every image of one crash.

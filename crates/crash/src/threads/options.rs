@@ -18,8 +18,8 @@ pub struct ScheduleOptions {
     pub seed: u64,
     /// Set to explore the crashes of each schedule, and not only the results that threads get.
     pub crashes: bool,
-    /// The number of recoveries of a scenario in one persistence model, after which each crash has
-    /// one recovery and the outcome is incomplete.
+    /// The number of recoveries of a scenario in one persistence model, after which a sample of its
+    /// crashes is tried, each with one recovery, and the outcome is incomplete.
     pub recoveries: u64,
     /// A mutation of the code under test, for instance an injected defect.
     pub mutation: Option<Mutation>,

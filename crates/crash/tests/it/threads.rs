@@ -61,7 +61,7 @@ fn the_right_chain_passes_with_2_to_4_threads() {
 }
 
 #[test]
-fn beyond_a_number_of_recoveries_each_crash_has_one() {
+fn beyond_a_number_of_recoveries_a_sample_of_crashes_has_one() {
     let explore = |recoveries| {
         let options = ScheduleOptions { recoveries, ..few(4) };
         explore_chain::<{ chain::NONE }>("u64/split-leaf", options).remove(0)
