@@ -119,8 +119,8 @@ pub(crate) struct Limits {
     pub(crate) violating: u64,
     /// The number of random schedules of a scenario with several threads.
     pub(crate) schedules: u64,
-    /// The number of recoveries of such a scenario after which a sample of its crashes is tried, each
-    /// with one recovery.
+    /// The number of recoveries of such a scenario after which a sample of its crashes is tried,
+    /// each with one recovery.
     pub(crate) schedule_recoveries: u64,
 }
 

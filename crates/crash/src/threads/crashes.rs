@@ -107,7 +107,7 @@ impl Crashes {
         wrong
     }
 
-    /// Returns whether a crash is tried: beyond the bound on recoveries only if it is in the sample.
+    /// Returns whether a crash is tried: beyond the bound on recoveries only one of the sample.
     fn takes(&mut self, digest: u128) -> bool {
         let is_within = self.recoveries < self.recoveries_max;
         self.incomplete |= !is_within;
