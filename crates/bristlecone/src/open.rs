@@ -6,6 +6,8 @@
 //!    power cut before that leaves a pool without a root, which the next creation finishes.
 //! 3. A file that needs its journal is opened with it, or made whole before it is mapped.
 //! 4. The journal of a newer version is left to it.
+//! 5. Nothing syncs a mapped store that was not closed before its pool is open, which marks it as
+//!    torn if that fails: the system tells one caller alone.
 
 use crate::error::Error;
 use crate::options::Options;
@@ -51,18 +53,18 @@ impl Options {
         }
         let locked = self.lock(path)?;
         let journal = self.journal_on(&locked, path)?;
-        let of_system = |e| Error::from_system(path.into(), "read the file", e);
+        check_version(locked.file()).map_err(|e| Error::from_pool(path, e))?; // I4
         let needs = Journaled::is_needed_by(locked.file());
         let needs = needs.map_err(|e| Error::from_journal(path, e))?;
-        if needs {
-            check_version(locked.file()).map_err(|e| Error::from_pool(path, e))?; // I4
+        let is_closed = is_closed(locked.file());
+        let is_closed =
+            is_closed.map_err(|e| Error::from_system(path.into(), "read the file", e))?;
+        if needs || is_closed {
+            if let Some(journal) = &journal {
+                return self.open_journaled(locked, journal, None, path, finishes);
+            }
+            Journaled::make_whole(&locked).map_err(|e| Error::from_journal(path, e))?; // I3, I5
         }
-        if let Some(journal) = &journal
-            && (needs || is_closed(locked.file()).map_err(of_system)?)
-        {
-            return self.open_journaled(locked, journal, None, path, finishes);
-        }
-        Journaled::make_whole(&locked).map_err(|e| Error::from_journal(path, e))?; // I3
         let options = self.mapping(journal.is_some());
         let medium = Mapped::on(locked, &options).map_err(|e| Error::from_medium(path, e))?;
         let store = self.open_on(medium.into(), journal.as_ref(), path, finishes)?;

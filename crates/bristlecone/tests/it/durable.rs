@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The offset of the table of roots in a pool, and the size of a page.
 const ROOTS: usize = 0x2000;
@@ -373,4 +373,27 @@ fn no_moment_of_a_creation_with_a_journal_has_a_store_that_may_be_torn() {
         watcher.join().unwrap();
     });
     assert!(journaled(Durability::Commit).open(&place.path).unwrap().is_empty().unwrap());
+}
+
+/// The system tells one caller alone that it could not write pages. A sync of the mark once took
+/// that from the open that marks a store as torn: the next one opened it.
+#[test]
+fn a_store_that_was_left_open_without_a_journal_is_synced_by_its_pool_alone() {
+    let place = place();
+    journaled(Durability::Commit).create(&place.path).unwrap().close().unwrap(); // makes a mark
+    for is_closed in [true, false] {
+        let store = mapped().open(&place.path).unwrap();
+        if is_closed {
+            store.close().unwrap();
+        } else {
+            drop(store);
+        }
+        let file = File::options().write(true).open(&place.path).unwrap();
+        file.set_modified(UNIX_EPOCH).unwrap();
+        // The open may write its mark, then finds no addresses for its pool.
+        let error = mapped().reserve_bytes(1 << 60).open(&place.path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::System, "{error}");
+        let is_written = file.metadata().unwrap().modified().unwrap() != UNIX_EPOCH;
+        assert_eq!(is_written, is_closed);
+    }
 }
