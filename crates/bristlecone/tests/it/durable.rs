@@ -397,3 +397,26 @@ fn a_store_that_was_left_open_without_a_journal_is_synced_by_its_pool_alone() {
         assert_eq!(is_written, is_closed);
     }
 }
+
+/// It was once taken for a store without a journal: what the journal alone had was set aside.
+#[test]
+fn a_store_whose_mark_is_no_mark_is_damaged_and_keeps_its_journal() {
+    let place = place();
+    let options = journaled(Durability::Interval(Duration::from_secs(3600)));
+    options.create(&place.path).unwrap().put("a", "b").unwrap(); // and a drop
+    let file = File::options().read(true).write(true).open(&place.path).unwrap();
+    let magic = [0x800, 0xa00].map(|at| {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, at).unwrap();
+        file.write_all_at(b"no mark!", at).unwrap();
+        (at, word)
+    });
+    for options in [&options, &mapped()] {
+        let error = options.open(&place.path).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    }
+    for (at, word) in magic {
+        file.write_all_at(&word, at).unwrap();
+    }
+    assert!(options.open(&place.path).unwrap().contains("a").unwrap());
+}

@@ -351,18 +351,11 @@ fn now() -> u64 {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
-/// Returns `true` if the first page of a file has the magic number of a mark: other files may hold
-/// anything there.
-fn is_pool(page: &[u8]) -> bool {
-    let magic = Mark::SECTORS.map(|at| at as usize..at as usize + 8);
-    magic.into_iter().any(|at| page[at] == Mark::MAGIC.to_le_bytes())
-}
-
-/// Returns the mark of the pool in `file`, or `None` if it has none, or is no pool.
+/// Returns the mark of the pool in `file`, or `None` if it has none.
 fn read_mark(file: &File) -> Result<Option<Mark>, JournalError> {
     let mut page = vec![0; PAGE_BYTES as usize];
     match file.read_exact_at(&mut page, 0) {
-        Ok(()) => Ok(if is_pool(&page) { Mark::read(&page)? } else { None }),
+        Ok(()) => Ok(Mark::read(&page)?),
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
         Err(e) => Err(JournalError::system("read the pool", e)),
     }
