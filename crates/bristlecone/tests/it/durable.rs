@@ -420,3 +420,25 @@ fn a_store_whose_mark_is_no_mark_is_damaged_and_keeps_its_journal() {
     }
     assert!(options.open(&place.path).unwrap().contains("a").unwrap());
 }
+
+/// Holes that a copy has get space at the open, and memory once they are used. Such a store once
+/// opened, and then outgrew its memory and opened no more.
+#[test]
+fn a_store_with_holes_takes_the_memory_of_its_length() {
+    let place = place();
+    let options = journaled(Durability::Commit).memory_bytes(4 << 20);
+    let larger = options.clone().memory_bytes(16 << 20).initial_bytes(8 << 20);
+    larger.create(&place.path).unwrap().close().unwrap();
+    let bytes = std::fs::read(&place.path).unwrap();
+    std::fs::remove_file(&place.path).unwrap();
+    let copy = File::create(&place.path).unwrap();
+    copy.set_len(bytes.len() as u64).unwrap();
+    for (at, page) in (0..).step_by(PAGE).zip(bytes.chunks(PAGE)) {
+        if page.iter().any(|&byte| byte != 0) {
+            copy.write_all_at(page, at).unwrap();
+        }
+    }
+    let error = options.open(&place.path).unwrap_err();
+    assert!(matches!(error, Error::Full { wanted, .. } if wanted == 8 << 20), "{error}");
+    larger.open(&place.path).unwrap().close().unwrap();
+}

@@ -361,7 +361,8 @@ fn read_mark(file: &File) -> Result<Option<Mark>, JournalError> {
     }
 }
 
-/// Checks that private memory may hold the file. Its holes take none.
+/// Checks that private memory may hold the file. Its holes take none until an open fills those of
+/// the pool.
 fn check_memory(locked: &LockedFile, options: &JournalOptions) -> Result<(), JournalError> {
     let metadata = locked.file().metadata();
     let metadata = metadata.map_err(|e| JournalError::system("read the size of the file", e))?;
@@ -407,6 +408,10 @@ unsafe impl Medium for Journaled {
     }
     #[cold]
     fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
+        let [_, limit] = self.limits;
+        if bytes > limit {
+            return Err(MediumError::Memory { wanted: bytes, limit });
+        }
         fill_holes(self.locked.file(), bytes)?;
         // What is past the pool may have holes too. Growth allocates it again.
         self.shared.limit_length(bytes);
