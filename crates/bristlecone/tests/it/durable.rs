@@ -442,3 +442,26 @@ fn a_store_with_holes_takes_the_memory_of_its_length() {
     assert!(matches!(error, Error::Full { wanted, .. } if wanted == 8 << 20), "{error}");
     larger.open(&place.path).unwrap().close().unwrap();
 }
+
+/// A copy of a folder may end so, where the device is full. What the ring alone had was once
+/// missing in silence.
+#[test]
+fn a_store_whose_ring_ends_early_is_refused() {
+    let [place, copy] = [place(), place()];
+    let durability = Durability::Interval(Duration::from_secs(3600));
+    let store = journaled(durability).create(&place.path).unwrap();
+    store.put("a", "b").unwrap();
+    let [journal, copied] = [&place, &copy].map(|place| journal_of(&place.path));
+    std::fs::copy(&place.path, &copy.path).unwrap();
+    std::fs::create_dir(&copied).unwrap();
+    for entry in std::fs::read_dir(&journal).unwrap() {
+        let name = entry.unwrap().file_name();
+        std::fs::copy(journal.join(&name), copied.join(&name)).unwrap();
+    }
+    let ring = File::options().write(true).open(copied.join("ring")).unwrap();
+    let bytes = ring.metadata().unwrap().len();
+    ring.set_len(bytes / 2).unwrap();
+    let opened = journaled(durability).open_torn(true).open(&copy.path);
+    let found = opened.as_ref().map(|store| store.contains("a").unwrap());
+    assert!(matches!(found, Err(Error::Journal { .. })), "{found:?}");
+}

@@ -149,7 +149,7 @@ impl Folder {
         }
         fs::metadata(folder.join(RING)).map_err(missing(RING))?;
         let ring = Ring::open(&folder.join(RING))?;
-        if ring.slots() == 0 {
+        if ring.is_cut() {
             return Err(missing(RING)(io::ErrorKind::NotFound.into()));
         }
         if !ring.is_beside(mark.nonce) || is_used_by_later(&segments, &ring, mark)? {

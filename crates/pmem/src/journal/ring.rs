@@ -166,6 +166,11 @@ impl Ring {
         core::array::from_fn(|i| self.file.load(&words[i]))
     }
 
+    /// Returns `true` if the file ends before the last of the slots with which it was stamped.
+    pub(super) fn is_cut(&self) -> bool {
+        self.slots == 0 || self.slots < self.stamped()[SLOTS]
+    }
+
     /// Returns `true` if the ring is that of the open with `nonce`.
     pub(super) fn is_of(&self, nonce: u64) -> bool {
         let stamp = self.stamped();
