@@ -22,6 +22,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Builder;
 use std::time::Instant;
 
 /// Put the pairs of a file into a store, which is created if there is none. Each put is
@@ -241,12 +242,13 @@ const BATCHES_WAITING: usize = 8;
 fn together(lines: &mut Lines, sink: &Sink<'_>, threads: usize) -> anyhow::Result<()> {
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     std::thread::scope(|scope| {
-        let (senders, workers): (Vec<_>, Vec<_>) = (0..threads)
-            .map(|_| {
-                let (sender, receiver) = sync_channel(BATCHES_WAITING);
-                (sender, scope.spawn(move || work(&receiver, sink)))
-            })
-            .unzip();
+        let (mut senders, mut workers) = (Vec::new(), Vec::new());
+        for _ in 0..threads {
+            let (sender, receiver) = sync_channel(BATCHES_WAITING);
+            let worker = Builder::new().spawn_scoped(scope, move || work(&receiver, sink));
+            workers.push(worker.context("cannot start a thread")?);
+            senders.push(sender);
+        }
         let mut batches: Vec<Vec<Pair>> = vec![Vec::new(); threads];
         let read = loop {
             match lines.next() {

@@ -222,3 +222,16 @@ fn a_fifo_is_read_to_its_end_and_a_folder_not_at_all() {
     assert!(complaint.contains(folder), "{complaint}");
     assert!(!place.pool.exists(), "an input that cannot be read makes no store");
 }
+
+/// The stack of a thread does not fit. The command once panicked.
+#[test]
+fn a_load_that_gets_no_threads_is_refused() {
+    let place = Place::new();
+    place.run(&["create", "--durability", "process"]).expect(0);
+    let mut load = bristlecone();
+    load.arg("load").arg(&place.pool).args(["--threads", "2", "--durability", "process"]);
+    let done = load.env("RUST_MIN_STACK", (1_u64 << 60).to_string()).output().unwrap();
+    let complaint = String::from_utf8(done.stderr).unwrap();
+    assert!(complaint.contains("cannot start a thread"), "{complaint}");
+    assert_eq!(done.status.code(), Some(4));
+}
