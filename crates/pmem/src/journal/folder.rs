@@ -24,9 +24,11 @@ use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::retry_on_intr;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -81,13 +83,15 @@ impl Folder {
         let failed = |e| JournalError::system("make the folder of the journal", e);
         former.map_or(Ok(()), |mark| mark.settle(&pool))?;
         clear(&folder, former.map(|mark| mark.nonce))?;
-        let mode = mode_of(&pool).map_err(failed)?;
-        // Who may read a file may enter the folder.
-        match DirBuilder::new().mode(mode | (mode & 0o444) >> 2).create(&folder) {
+        let owner = pool.metadata().map_err(failed)?;
+        match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-            made => made.map_err(failed)?,
+            made => made
+                .and_then(|()| File::open(&folder))
+                .and_then(|folder| share(&folder, &owner))
+                .map_err(failed)?,
         }
-        let made = Self::fill(&folder, pool, mode, options);
+        let made = Self::fill(&folder, pool, &owner, options);
         if made.is_err() {
             let _ = remove(&folder); // The error that is returned says more.
         }
@@ -97,7 +101,7 @@ impl Folder {
     fn fill(
         folder: &Path,
         pool: File,
-        mode: u32,
+        owner: &Metadata,
         options: &JournalOptions,
     ) -> Result<(Self, Ring), JournalError> {
         let failed = |e| JournalError::system("make the folder of the journal", e);
@@ -107,13 +111,14 @@ impl Folder {
         for index in 0..geometry.segments {
             let path = folder.join(segment_name(index));
             let mut new = OpenOptions::new();
-            new.read(true).write(true).create_new(true).mode(mode);
+            new.read(true).write(true).create_new(true).mode(0o600);
             let file = new.open(path).map_err(failed)?;
+            share(&file, owner).map_err(failed)?;
             reserve(&file, geometry.segment_bytes, options.zeroes_segments()).map_err(failed)?;
             segments.push(file);
         }
         let ring = Ring::create(&folder.join(RING), options.slots())?;
-        fs::set_permissions(folder.join(RING), Permissions::from_mode(mode)).map_err(failed)?;
+        File::open(folder.join(RING)).and_then(|ring| share(&ring, owner)).map_err(failed)?;
         // The first of these syncs writes most of what the others would.
         for file in &segments {
             file.sync_all().map_err(failed)?;
@@ -331,8 +336,13 @@ fn reserve(file: &File, bytes: u64, zeroes: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the mode of the files of a journal: those who may read and write `pool`, which holds the
-/// same pairs.
-fn mode_of(pool: &File) -> io::Result<u32> {
-    Ok(pool.metadata()?.mode() & 0o666 | 0o600)
+/// Opens a file of a journal, or its folder, to those who may read and write the pool, which holds
+/// the same pairs, and to no one else. Who may read the files may enter the folder.
+fn share(file: &File, pool: &Metadata) -> io::Result<()> {
+    let [user, group] = [pool.uid(), pool.gid()].map(Some);
+    // Root alone gives a file to another user, and any other user only to groups of its own.
+    let is_given = fchown(file, user, group).or_else(|_| fchown(file, None, group)).is_ok();
+    let mode = pool.mode() & if is_given { 0o666 } else { 0o606 } | 0o600;
+    let enters = if file.metadata()?.is_dir() { (mode & 0o444) >> 2 } else { 0 };
+    file.set_permissions(Permissions::from_mode(mode | enters))
 }

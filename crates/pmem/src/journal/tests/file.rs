@@ -360,18 +360,27 @@ fn segments_without_their_ring_are_set_aside_unless_their_pool_is_whole() {
     }
 }
 
+/// The journal once had the group and the umask of the process: others could read the pairs, and
+/// who shares the pool could not open it after a kill.
 #[test]
 fn a_journal_is_as_private_as_its_pool() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.pool");
-    create(&path);
-    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-    let _pool = open(&path, Durability::Commit);
-    let journal = folder.path().join("a.pool.journal");
-    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
-    assert_eq!(mode(&journal), 0o700);
-    for entry in std::fs::read_dir(&journal).unwrap() {
-        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+    for mode in [0o600, 0o640, 0o666] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pool");
+        create(&path);
+        let _ = std::os::unix::fs::chown(&path, Some(1234), Some(1234)); // Root alone may.
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let _pool = open(&path, Durability::Commit);
+        let journal = folder.path().join("a.pool.journal");
+        let of = |path: &Path| {
+            let found = std::fs::metadata(path).unwrap();
+            (found.uid(), found.gid(), found.mode() & 0o777)
+        };
+        let (user, group, _) = of(&path);
+        assert_eq!(of(&journal), (user, group, mode | 0o100 | (mode & 0o44) >> 2));
+        for entry in std::fs::read_dir(&journal).unwrap() {
+            assert_eq!(of(&entry.unwrap().path()), (user, group, mode));
+        }
     }
 }
 
