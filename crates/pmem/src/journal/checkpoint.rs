@@ -12,7 +12,7 @@
 //! holds.
 
 use super::disk::{Breach, Disk, Place};
-use super::lines::{Journal, Syncer};
+use super::lines::{Journal, Syncer, copy_of};
 use super::mark::{MARK_BYTES, Mark};
 use super::pages::PAGE_BYTES;
 use super::point::{Checkpoint, Point};
@@ -21,11 +21,10 @@ use crate::medium::MediumError;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
+/// The number of lines in a page.
+const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES as u64;
 /// The number of pages that a step copies before it syncs.
 pub(super) const STEP_PAGES: u64 = 256;
-
-/// The number of the first of some pages that lie side by side, and their copies.
-type Copied = (u64, Vec<u8>);
 
 impl<D: Disk> Journal<D> {
     /// Takes a step of the checkpoint, and begins one if there is none. Returns `true` if it is
@@ -46,23 +45,23 @@ impl<D: Disk> Journal<D> {
         if self.disk.breaks(Breach::HeadBeforeCopy) {
             self.sync(syncer)?;
         }
-        let pages = self.copy_pages(syncer);
-        if pages.is_empty() {
+        let runs = self.copy_pages(syncer);
+        if runs.is_empty() {
             return self.end_checkpoint(syncer).map(|()| true);
         }
         // I5: the head that `sync` reads is one after the copies.
         if !self.disk.breaks(Breach::HeadBeforeCopy) && !self.disk.breaks(Breach::PageBeforeSync) {
             self.sync(syncer)?;
         }
-        for (first, bytes) in &pages {
-            self.checked(write_pages(&self.disk, *first, bytes))?;
+        let mut copies = &syncer.copies[..];
+        for run in &runs {
+            let (pages, others) = copies.split_at(bytes_of(run));
+            self.checked(write_pages(&self.disk, run.start, pages))?;
+            copies = others;
         }
         if self.disk.breaks(Breach::ClearAfterWrite) {
             self.sync(syncer)?;
-            for (first, bytes) in &pages {
-                let pages = *first..first + bytes.len() as u64 / PAGE_BYTES;
-                pages.for_each(|page| self.writer.lock().dirty.clear(page));
-            }
+            runs.into_iter().flatten().for_each(|page| self.writer.lock().dirty.clear(page));
         }
         Ok(false)
     }
@@ -96,7 +95,8 @@ impl<D: Disk> Journal<D> {
         Ok(())
     }
 
-    fn copy_pages(&self, syncer: &mut Syncer) -> Vec<Copied> {
+    /// Copies the pages of a step, and returns the runs in which they lie side by side.
+    fn copy_pages(&self, syncer: &mut Syncer) -> Vec<Range<u64>> {
         let checkpoint = syncer.checkpoint.as_mut().expect("a checkpoint has begun");
         let (mut runs, mut left) = (Vec::new(), STEP_PAGES);
         let mut writer = self.writer.lock();
@@ -110,18 +110,14 @@ impl<D: Disk> Journal<D> {
             runs.push(run);
         }
         drop(writer);
-        runs.into_iter().map(|run| (run.start, self.copy_run(run))).collect()
-    }
-
-    fn copy_run(&self, pages: Range<u64>) -> Vec<u8> {
-        let lines = PAGE_BYTES / LINE_BYTES as u64;
-        let mut bytes = Vec::with_capacity(((pages.end - pages.start) * PAGE_BYTES) as usize);
-        for line in pages.start * lines..pages.end * lines {
-            for word in self.copy_line(line) {
-                bytes.extend_from_slice(&word.to_le_bytes());
+        syncer.copies.clear();
+        for run in &runs {
+            let lines = self.lines(run.start * PAGE_LINES, bytes_of(run) / LINE_BYTES);
+            for word in lines.iter().flat_map(copy_of) {
+                syncer.copies.extend_from_slice(&word.to_le_bytes());
             }
         }
-        bytes
+        runs
     }
 
     fn end_checkpoint(&self, syncer: &mut Syncer) -> Result<(), MediumError> {
@@ -151,6 +147,11 @@ impl<D: Disk> Journal<D> {
         self.writer.lock().mark = mark;
         Ok(())
     }
+}
+
+/// Returns the size of some pages, in bytes.
+fn bytes_of(pages: &Range<u64>) -> usize {
+    ((pages.end - pages.start) * PAGE_BYTES) as usize
 }
 
 /// Writes `mark` to its sector, durable on return. If that fails for one that says "whole", the

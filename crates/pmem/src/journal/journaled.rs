@@ -68,6 +68,8 @@ impl fmt::Debug for Journaled {
 pub(super) struct SharedJournal {
     pub(super) journal: Journal<Folder>,
     durability: Durability,
+    /// The age of the last sync from which a write waits under an interval, in milliseconds.
+    late: u64,
     /// The lengths of the pool file. Working memory has the same.
     pub(super) length: Mutex<FileLength>,
     is_ending: AtomicBool,
@@ -142,6 +144,7 @@ impl Journaled {
         let shared = Arc::new(SharedJournal {
             journal,
             durability: options.durability,
+            late: late_after(options.durability),
             // The sync of the mark has made the length durable.
             length: Mutex::new(FileLength { ready: bytes, durable: bytes }),
             is_ending: AtomicBool::new(false),
@@ -246,10 +249,7 @@ impl Journaled {
 
 impl SharedJournal {
     fn run(&self) {
-        let interval = match self.durability {
-            Durability::Commit | Durability::Process => PAUSE,
-            Durability::Interval(interval) => interval.max(INTERVAL_MIN),
-        };
+        let interval = interval_of(self.durability).unwrap_or(PAUSE);
         let mut last = Instant::now();
         while !self.is_ending.load(Ordering::Acquire) {
             let is_due = last.elapsed() >= interval;
@@ -286,24 +286,25 @@ impl SharedJournal {
     }
 
     /// Waits until what this thread has fenced is as durable as promised.
+    #[inline]
     fn settle(&self) -> Result<(), MediumError> {
-        let journal = &self.journal;
-        journal.check()?;
+        self.journal.check()?;
         match self.durability {
             Durability::Process => Ok(()),
-            Durability::Commit => journal.sync_to(journal.ring.head()),
-            Durability::Interval(interval) => {
+            Durability::Commit => self.journal.sync_to(self.journal.ring.head()),
+            Durability::Interval(_) => {
                 let began = now();
-                let late = interval.max(INTERVAL_MIN).saturating_mul(LATE_INTERVALS).as_millis();
                 let unsafe_for = began.saturating_sub(self.safe_until.load(Ordering::Acquire));
-                if u128::from(unsafe_for) <= late {
-                    return Ok(());
-                }
-                journal.sync_to(journal.ring.head())?;
-                self.safe_until.fetch_max(began, Ordering::AcqRel);
-                Ok(())
+                if unsafe_for <= self.late { Ok(()) } else { self.settle_late(began) }
             }
         }
+    }
+
+    #[cold]
+    fn settle_late(&self, began: u64) -> Result<(), MediumError> {
+        self.journal.sync_to(self.journal.ring.head())?;
+        self.safe_until.fetch_max(began, Ordering::AcqRel);
+        Ok(())
     }
 }
 
@@ -340,6 +341,20 @@ impl Drop for Journaled {
             journal.disk.remove();
         }
     }
+}
+
+/// Returns the interval of the syncs, if there are any.
+fn interval_of(durability: Durability) -> Option<Duration> {
+    match durability {
+        Durability::Commit | Durability::Process => None,
+        Durability::Interval(interval) => Some(interval.max(INTERVAL_MIN)),
+    }
+}
+
+/// Returns the age of the last sync from which a write waits, in milliseconds.
+fn late_after(durability: Durability) -> u64 {
+    let late = interval_of(durability).map(|interval| interval.saturating_mul(LATE_INTERVALS));
+    late.and_then(|late| u64::try_from(late.as_millis()).ok()).unwrap_or(u64::MAX)
 }
 
 /// Returns the time of a clock that costs little and counts some milliseconds at once.

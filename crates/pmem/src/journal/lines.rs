@@ -43,6 +43,8 @@ pub(super) struct Journal<D> {
 #[derive(Debug)]
 pub(super) struct Syncer {
     pub(super) checkpoint: Option<Checkpoint>,
+    /// The copies of the pages of a step. They stay allocated, so that no step maps their memory.
+    pub(super) copies: Vec<u8>,
 }
 
 /// The state of drains, under their lock.
@@ -90,7 +92,7 @@ impl<D: Disk> Journal<D> {
             disk,
             memory,
             ring,
-            syncer: Mutex::new(Syncer { checkpoint: None }),
+            syncer: Mutex::new(Syncer { checkpoint: None, copies: Vec::new() }),
             writer: Mutex::new(writer),
             commits: Commits::default(),
             reads: Arc::new(reads),
@@ -130,7 +132,7 @@ impl<D: Disk> Journal<D> {
         let (mut position, mut end) = (0, 0);
         for &(first, lines) in ranges {
             let first = ((first - base) / LINE_BYTES) as u64;
-            for line in first..first + lines as u64 {
+            for (line, words) in (first..).zip(self.lines(first, lines)) {
                 if position == end {
                     if waiting < count {
                         self.ring.end(position);
@@ -140,7 +142,7 @@ impl<D: Disk> Journal<D> {
                     (position, end) = (begin, begin + run);
                     waiting -= run;
                 }
-                self.ring.put(position, line, &self.copy_line(line));
+                self.ring.put(position, line, &copy_of(words));
                 position += 1;
                 if !self.disk.breaks(Breach::ReadsUnnoted) {
                     self.reads.enter(line, position);
@@ -148,6 +150,7 @@ impl<D: Disk> Journal<D> {
             }
         }
         self.ring.end(position);
+        self.ring.prefetch(position);
     }
 
     /// Takes the lock bit of the ring when `run` lines may enter, or returns `None` if nothing is
@@ -164,31 +167,12 @@ impl<D: Disk> Journal<D> {
         }
     }
 
-    /// Returns the words of a line of working memory.
+    /// Returns the words of lines of working memory that lie side by side.
     #[inline(always)]
-    fn line(&self, line: u64) -> &[PmWord] {
-        let words = words_at(&self.memory, PmPtr::new(line * LINE_BYTES as u64), LINE_WORDS);
-        words.expect("a line that was flushed is in working memory")
-    }
-
-    /// Returns a state that a line had: two readings that agree (I3).
-    #[inline]
-    pub(super) fn copy_line(&self, line: u64) -> [u64; LINE_WORDS] {
-        let words = self.line(line);
-        let mut copy: [u64; LINE_WORDS] =
-            core::array::from_fn(|i| words[i].cell().load(Ordering::Acquire));
-        loop {
-            // A comparison of the arrays would be a call, for which both lie in memory.
-            let mut difference = 0;
-            for (word, copy) in words.iter().zip(&mut copy) {
-                let again = word.cell().load(Ordering::Acquire);
-                difference |= again ^ *copy;
-                *copy = again;
-            }
-            if difference == 0 {
-                return copy;
-            }
-        }
+    pub(super) fn lines(&self, first: u64, count: usize) -> &[[PmWord; LINE_WORDS]] {
+        let at = PmPtr::new(first * LINE_BYTES as u64);
+        let words = words_at(&self.memory, at, count * LINE_WORDS);
+        words.expect("a line that was flushed is in working memory").as_chunks().0
     }
 
     /// Returns an error if writing has ended.
@@ -274,11 +258,19 @@ impl<D: Disk> Journal<D> {
         Ok(())
     }
 
-    /// Waits until the records before `position` survive a power cut. One of the threads that wait
-    /// syncs for all of them; if that fails, each of them tries in its turn, and finds that writing
-    /// has ended.
+    /// Waits until the records before `position` survive a power cut.
     #[inline]
     pub(super) fn sync_to(&self, position: u64) -> Result<(), MediumError> {
+        if self.reads.synced.load(Ordering::Acquire) >= position {
+            return Ok(());
+        }
+        self.wait_for(position)
+    }
+
+    /// Waits as [`sync_to`](Self::sync_to). One of the threads that wait syncs for all of them; if
+    /// that fails, each of them tries in its turn, and finds that writing has ended.
+    #[inline(never)]
+    fn wait_for(&self, position: u64) -> Result<(), MediumError> {
         while self.reads.synced.load(Ordering::Acquire) < position {
             if self.commits.lead() {
                 let done = self.sync_as_leader(position);
@@ -336,6 +328,25 @@ impl<D: Disk> Journal<D> {
             self.checkpoint_step(&mut syncer)?;
         }
         Ok(())
+    }
+}
+
+/// Returns a state that a line had: two readings that agree (I3).
+#[inline]
+pub(super) fn copy_of(line: &[PmWord; LINE_WORDS]) -> [u64; LINE_WORDS] {
+    let mut copy: [u64; LINE_WORDS] =
+        core::array::from_fn(|i| line[i].cell().load(Ordering::Acquire));
+    loop {
+        // A comparison of the arrays would be a call, for which both lie in memory.
+        let mut difference = 0;
+        for (word, copy) in line.iter().zip(&mut copy) {
+            let again = word.cell().load(Ordering::Acquire);
+            difference |= again ^ *copy;
+            *copy = again;
+        }
+        if difference == 0 {
+            return copy;
+        }
     }
 }
 

@@ -30,25 +30,25 @@ pub(super) fn note(address: usize, bytes: usize) {
 /// longer. What does not exist any more is not copied.
 #[inline]
 pub(super) fn take(base: usize, bytes: usize, copy: impl FnOnce(&[(usize, usize)], u64)) {
-    let mut noted = NOTED.with_borrow_mut(core::mem::take);
-    let is_ours = |&(first, _): &(usize, usize)| first.wrapping_sub(base) < bytes;
-    let (mut lines, mut all_ours) = (0, true);
-    for (first, count) in &mut noted {
-        let at = first.wrapping_sub(base);
-        if at < bytes {
-            *count = (*count).min((bytes - at) / LINE_BYTES);
-            lines += *count as u64;
-        } else {
-            all_ours = false;
+    NOTED.with_borrow_mut(|noted| {
+        let is_ours = |&(first, _): &(usize, usize)| first.wrapping_sub(base) < bytes;
+        let (mut lines, mut all_ours) = (0, true);
+        for (first, count) in noted.iter_mut() {
+            let at = first.wrapping_sub(base);
+            if at < bytes {
+                *count = (*count).min((bytes - at) / LINE_BYTES);
+                lines += *count as u64;
+            } else {
+                all_ours = false;
+            }
         }
-    }
-    if all_ours {
-        copy(&noted, lines);
-        noted.clear();
-    } else {
-        let ours: Vec<_> = noted.iter().copied().filter(is_ours).collect();
-        copy(&ours, lines);
-        noted.retain(|range| !is_ours(range));
-    }
-    NOTED.with_borrow_mut(|place| *place = noted);
+        if all_ours {
+            copy(noted, lines);
+            noted.clear();
+        } else {
+            let ours: Vec<_> = noted.iter().copied().filter(is_ours).collect();
+            copy(&ours, lines);
+            noted.retain(|range| !is_ours(range));
+        }
+    });
 }

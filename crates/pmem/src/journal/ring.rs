@@ -21,8 +21,9 @@
 //! 4. The stamp is synced before a mark names its nonce. So a pool that needs its folder has a ring
 //!    there with the nonce of the mark, as its own or as the former one, whatever has crashed.
 
-use crate::line::LINE_WORDS;
+use crate::line::{LINE_WORDS, lines};
 use crate::medium::{Mapped, Medium, MediumError, words_at};
+use crate::sys::prefetch_for_store;
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::path::Path;
@@ -47,6 +48,8 @@ const CLOSED: i64 = -1;
 const LINE_BITS: u32 = 41;
 /// The largest part of the ring that one hold of the lock bit may fill, as a divisor.
 const RUN_DIVISOR: u64 = 8;
+/// The size of the slots that most fences fill, in bytes.
+const PREFETCHED_BYTES: usize = 3 * 8 * SLOT_WORDS;
 /// The number of tries for the lock bit after which a thread yields its processor.
 const SPINS: u32 = 64;
 
@@ -261,6 +264,16 @@ impl Ring {
     #[inline]
     pub(super) fn end(&self, position: u64) {
         self.head_word().store(position << 1, Ordering::Release);
+    }
+
+    /// Prefetches the slots of the next fence, from `position` on: the last drain has read them on
+    /// another processor.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, position: u64) {
+        let first = self.slot(position).as_ptr() as usize;
+        for line in lines(first, PREFETCHED_BYTES) {
+            prefetch_for_store(line);
+        }
     }
 
     /// Returns the line at `position`, which is before the head and was put by this process.

@@ -48,6 +48,12 @@ pub(super) fn prefetch(address: usize) {
     unsafe { asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags)) }
 }
 
+#[inline(always)]
+pub(super) fn prefetch_for_store(address: usize) {
+    // SAFETY: a prefetch changes no architectural state, for any address.
+    unsafe { asm!("prfm pstl1keep, [{}]", in(reg) address, options(nostack, preserves_flags)) }
+}
+
 pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
     for (word, bytes) in target.iter().zip(source.chunks(8)) {
         let mut value = [0; 8];

@@ -88,6 +88,12 @@ pub fn prefetch(address: usize) {
     arch::prefetch(address);
 }
 
+/// Prefetches the line that contains `address` for a store. Any address is safe, mapped or not.
+#[inline(always)]
+pub fn prefetch_for_store(address: usize) {
+    arch::prefetch_for_store(address);
+}
+
 /// Copies `source` into `target` in whole words, with non-temporal stores where the processor has
 /// them. Durable after the next [`fence`].
 #[inline]

@@ -19,6 +19,8 @@ pub(super) fn full_fence() {
 
 pub(super) fn prefetch(_: usize) {}
 
+pub(super) fn prefetch_for_store(_: usize) {}
+
 pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
     for (word, bytes) in target.iter().zip(source.chunks(8)) {
         let mut value = [0; 8];

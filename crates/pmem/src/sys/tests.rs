@@ -33,6 +33,7 @@ fn an_unknown_processor_has_no_write_back() {
     assert_eq!(portable::detect(), None);
     portable::write_back(WriteBack::None, 0);
     portable::prefetch(0);
+    portable::prefetch_for_store(0);
     portable::fence();
     portable::full_fence();
 }
@@ -51,6 +52,7 @@ fn a_write_back_changes_no_value() {
         for word in &words {
             write_back.line(word.as_ptr() as usize);
             super::prefetch(word.as_ptr() as usize);
+            super::prefetch_for_store(word.as_ptr() as usize);
         }
         super::fence();
         super::full_fence();

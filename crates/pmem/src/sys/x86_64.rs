@@ -59,6 +59,13 @@ pub(super) fn prefetch(address: usize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) }
 }
 
+#[inline(always)]
+pub(super) fn prefetch_for_store(address: usize) {
+    // SAFETY: a prefetch changes no architectural state, for any address. A processor that does not
+    // know the instruction does nothing.
+    unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags)) }
+}
+
 pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
     for (word, bytes) in target.iter().zip(source.chunks(8)) {
         let mut value = [0; 8];
