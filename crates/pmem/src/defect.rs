@@ -31,6 +31,8 @@ mod circ_tree;
 #[macro_use]
 mod fast_fair;
 #[macro_use]
+mod fast_fair_sp;
+#[macro_use]
 mod fptree;
 #[macro_use]
 mod fptree_r;
@@ -61,7 +63,7 @@ gather! {
     {} {}
     {
         fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree nv_tree
-        bristlecone all_pm btree_native btree_ls circ_tree kv store pool toys
+        bristlecone all_pm btree_native btree_ls circ_tree fast_fair_sp kv store pool toys
     }
 }
 

@@ -161,12 +161,12 @@ macro_rules! for_each_design {
                 $crate::designs::FastFairWide<512>,
                 $crate::designs::FastFairWide<256>,
             ],
-            "fast-fair-sp" => $crate::designs::FastFairSp<256>, [
-                $crate::designs::FastFairSp<512>,
-                $crate::designs::FastFairSp<256>,
-                $crate::designs::FastFairSp<1024>,
-                $crate::designs::FastFairSp<2048>,
-                $crate::designs::FastFairSp<4096>,
+            "fast-fair-sp" => $crate::designs::FastFairSp<256, 32>, [
+                $crate::designs::FastFairSp<512, 64>,
+                $crate::designs::FastFairSp<256, 32>,
+                $crate::designs::FastFairSp<1024, 128>,
+                $crate::designs::FastFairSp<2048, 256>,
+                $crate::designs::FastFairSp<4096, 512>,
             ],
             "fast-fair-sp-r" => $crate::designs::FastFairSpR<256>, [
                 $crate::designs::FastFairSpR<512>,

@@ -1,23 +1,25 @@
 //! FAST & FAIR with selective persistence: its leaves in persistent memory, inner nodes in DRAM.
 //!
-//! The tree is the hybrid engine with FAST & FAIR's node as the leaf, and inner nodes that are
-//! searched from the front.
+//! The tree is the hybrid engine with FAST & FAIR's node as the leaf, and with inner nodes of the
+//! same kind.
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
-use crate::inner::{Inner, LinearSearch};
-use crate::key::Key;
+use crate::inner::FastNodes;
+use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::{FencedAround, ShiftForm, SortedShift, Wide};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// FAST & FAIR leaves of `NODE` bytes, with entries of 32 B, under inner nodes in DRAM.
+/// FAST & FAIR leaves of `NODE` bytes, with entries of 32 B, under inner nodes of as many bytes,
+/// which are `WORDS` words, in DRAM.
 #[derive(Debug)]
-pub struct FastFairSp<const NODE: usize>;
+pub struct FastFairSp<const NODE: usize, const WORDS: usize>;
 
-impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
+impl<const NODE: usize, const WORDS: usize> HybridSpec for FastFairSp<NODE, WORDS> {
     const SPEC: Spec = {
         // A shift over a whole leaf flushes and fences each of its lines.
+        assert!(NODE == 8 * WORDS, "inner nodes have the size of leaves");
         let lines = (NODE / 64) as u32;
         let whole = Cost::new(lines, FencedAround::FENCES * lines);
         Spec {
@@ -35,10 +37,11 @@ impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
         }
     };
     type Leaf = SortedShift<NODE, Wide<FencedAround>>;
-    type Inner<M: Medium> = Inner<M, LinearSearch>;
+    type Inner<M: Medium> = FastNodes<M, WORDS, { Entry::WIDE_WORDS }>;
+    const PREFETCHES: bool = false;
 }
 
-impl<const NODE: usize> Design for FastFairSp<NODE> {
+impl<const NODE: usize, const WORDS: usize> Design for FastFairSp<NODE, WORDS> {
     const SPEC: Spec = <Self as HybridSpec>::SPEC;
     type Index<M: Medium, K: Key> = UniqueWordsHybrid<Self, M, K>;
 }
@@ -70,7 +73,7 @@ mod tests {
     #[test]
     fn a_split_costs_exactly_the_budget() {
         // Three entries of 32 B, or six of 16 B, shift over three lines.
-        assert_eq!(split_cost::<FastFairSp<256>>(7), (4 + 2 + 3, 5 + 2 * 3));
+        assert_eq!(split_cost::<FastFairSp<256, 32>>(7), (4 + 2 + 3, 6 + 2 * 3));
         assert_eq!(split_cost::<FastFairSpR<256>>(13), (4 + 2 + 3, 3 + 3));
     }
 }

@@ -101,6 +101,8 @@ pub trait HybridSpec: Send + Sync + 'static {
     type Inner<M: Medium>: InnerNodes<M>;
     /// The way in which it splits leaves and frees them.
     const RESTRUCTURING: Restructuring = Restructuring::InPlace;
+    /// `true` if a descent prefetches the leaf that it finds, and a scan the next one.
+    const PREFETCHES: bool = true;
 }
 
 /// The way in which a hybrid design splits and frees leaves.
@@ -260,6 +262,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let what = "fingerprint of the key of a leaf entry";
         let (expected, found) = (tagged.fingerprint.into(), found.into());
         Err(Corrupt { at: at.offset(), what, expected, found })
+    }
+
+    /// Prefetches a leaf, if the design does so outside of batches.
+    #[inline(always)]
+    fn prefetch(&self, leaf: &[PmWord]) {
+        if S::PREFETCHES {
+            self.pool.medium().prefetch(leaf);
+        }
     }
 
     #[inline(always)]

@@ -34,7 +34,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         key: K::Ref<'_>,
     ) -> Result<Result<Option<Value>, Restart>, Corrupt> {
         let leaf = self.leaf_on(route)?;
-        self.pool.medium().prefetch(leaf.words);
+        self.prefetch(leaf.words);
         let latch = self.latch(&leaf);
         let Some(version) = self.read_version(&leaf)? else { return Ok(Err(Restart)) };
         // The leaf's version was read before this check. So at that version the leaf covered `key`.

@@ -147,7 +147,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let absorbed = S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?;
             medium.commit(&next[0], new_link, absorbed);
         }
-        let _ = medium.persist(next);
+        S::Leaf::flush_link(medium, next);
+        let _ = medium.fence();
         right_guard.obsolete();
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::MergeLeaks)) {
             self.pool.retire(right.at, Self::LEAF_BYTES, guard);

@@ -73,7 +73,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, direction)?;
             let leaf = self.leaf_on(&route)?;
-            self.pool.medium().prefetch(leaf.words);
+            self.prefetch(leaf.words);
             if let Some(copy) = self.copy_leaf(&leaf, || self.inner.is_current(&route))? {
                 return Ok(copy);
             }
@@ -138,7 +138,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             let next = self.leaf(copy.next)?;
             if let Ok(words) = self.pool.words(self.next(&next), S::Leaf::WORDS) {
-                self.pool.medium().prefetch(words);
+                self.prefetch(words);
             }
             let followed = if Self::HAS_LOCKS { None } else { self.copy_leaf(&next, || true)? };
             let previous = core::mem::replace(

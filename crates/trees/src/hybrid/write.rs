@@ -23,7 +23,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 self.wait_at(&route, key, Direction::Key, &mut restarts)?
             } else {
                 let leaf = self.leaf(route.leaf)?;
-                self.pool.medium().prefetch(leaf.words);
+                self.prefetch(leaf.words);
                 self.latch_at(leaf, &route, &mut restarts)?
             };
             if let Ok(latched) = latched {
@@ -45,7 +45,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<Result<Latched<'_, M>, Restart>, Corrupt> {
         let leaf = self.leaf_on(route)?;
         if let Some(locks) = self.inner.locks(route.parent) {
-            self.pool.medium().prefetch(leaf.words);
+            self.prefetch(leaf.words);
             let locked =
                 lock_leaf::<M, K, _>(&self.inner, &self.pool, route, locks, key, direction)?;
             return match locked {
@@ -223,7 +223,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let right_words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
         medium.commit(&next[0], S::Leaf::encode_next(right.offset()), medium.fence());
-        medium.flush(next);
+        S::Leaf::flush_link(medium, next);
         if right_new.is_some() {
             // Who finds the new key there relies on the link, too.
             medium.flush_for_readers(&right_words[..1]);

@@ -18,7 +18,7 @@
 //! 6. The first leaf below a lowest node keeps its low key: a merge keeps that of the left leaf. So
 //!    the separators above lowest nodes name records that live.
 
-use super::node::{FANOUT, InnerNode, NODE_WORDS, SEPARATOR_WORDS, SeparatorWords, load, store};
+use super::node::{FANOUT, InnerNode, NODE_WORDS, NodeView, SeparatorWords, load, store};
 use super::nodes::{InnerNodes, SeparatedChild, SeparatedLeaf};
 use super::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::Key;
@@ -297,14 +297,15 @@ impl<M: Medium> InnerArray<M> {
         visit(SeparatedLeaf { leaf: node.child(0), ..separator });
         for at in 0..node.count() {
             let SeparatedChild { prefix, word, child } = self.slot(index, at);
-            let word = if self.arrays[0].separator_words.is_some() { word } else { prefix };
             visit(SeparatedLeaf { prefix, word, leaf: child });
         }
     }
 }
 
 impl<M: Medium> InnerNodes<M> for InnerArray<M> {
+    type Node<'a> = InnerNode<'a, M>;
     const SEARCH: NodeSearch = NodeSearch::Vector;
+    const FANOUT: usize = FANOUT;
 
     fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
         let inner = Self {
@@ -344,7 +345,7 @@ impl<M: Medium> InnerNodes<M> for InnerArray<M> {
     #[inline(always)]
     fn separator_words(&self, index: usize) -> Option<SeparatorWords<'_, M>> {
         let words = self.arrays[index & 1].separator_words.as_ref()?.get(index >> 1);
-        words.first_chunk::<SEPARATOR_WORDS>().map(SeparatorWords::new)
+        Some(SeparatorWords::new(words))
     }
 
     #[inline]

@@ -5,12 +5,14 @@
 
 mod unlink;
 
+use super::locks::child_word;
 use super::node::FANOUT;
-use super::nodes::{SPARSE, SeparatedChild};
-use super::{Direction, Inner, InnerNodes, Restart, SearchChoice};
+use super::nodes::{SeparatedChild, SeparatedLeaf};
+use super::{Direction, Inner, InnerNodes, Levels, NodeView, Restart, SearchChoice};
 use crate::key::Key;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
+use core::sync::atomic::AtomicU64;
 
 impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Tries once to insert `slot`: see [`InnerNodes::try_post`]. Splits a full node on the path
@@ -58,24 +60,6 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
             parent = Some((index, version, at));
             (index, version) = next;
         }
-    }
-
-    /// Returns the child at position `at` and its version, or `None` if the node has changed since
-    /// `version`.
-    #[track_caller]
-    pub(super) fn step(
-        &self,
-        index: usize,
-        version: Version,
-        at: usize,
-    ) -> Option<(usize, Version)> {
-        let node = self.node(index);
-        let child = node.child(at) as usize;
-        if !node.latch().validate(version) {
-            return None;
-        }
-        let child_version = self.node(child).latch().read()?;
-        node.latch().validate(version).then_some((child, child_version))
     }
 
     /// Splits a full node into two. Its parent, given with the node's position there, is not full;
@@ -126,40 +110,40 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         }
         drop(parent_guard);
     }
+}
 
-    /// Merges one sparse node on the path to `key`, or removes a root with a single child. Returns
-    /// `Err` if it did either or met a change: call it again.
-    pub(super) fn try_merge_path<K: Key>(
-        &self,
-        pool: &Pool<M>,
-        key: K::Ref<'_>,
-    ) -> Result<Result<(), Restart>, Corrupt> {
-        let (mut index, mut version) = self.read_root();
-        if self.node(index).level() > 1 && self.node(index).count() == 0 {
-            self.collapse_root(index);
-            return Ok(Err(Restart));
-        }
-        loop {
-            let node = self.node(index);
-            if node.level() == 1 {
-                return Ok(Ok(()));
-            }
-            let position = self.checked_position::<K>(pool, index, version, key, Direction::Key)?;
-            let Ok(at) = position else { return Ok(Err(Restart)) };
-            let Some(next) = self.step(index, version, at) else { return Ok(Err(Restart)) };
-            if self.node(next.0).count() <= SPARSE && node.count() > 0 {
-                let separator = at.saturating_sub(1);
-                match self.merge_nodes(index, version, separator) {
-                    Some(true) | None => return Ok(Err(Restart)),
-                    Some(false) => {}
-                }
-            }
-            (index, version) = next;
-        }
+impl<M: Medium, F: SearchChoice> Levels<M> for Inner<M, F> {
+    fn root_word(&self) -> &AtomicU64 {
+        &self.root
     }
 
-    /// Merges the two children beside a separator, if they fit into one node. Returns `None` if
-    /// another thread has changed one of the nodes.
+    fn put_back(&self, index: usize) {
+        self.note_loss(index);
+        self.nodes.put_back(index);
+    }
+
+    fn build_level(&self, level: u64, children: &[SeparatedLeaf]) -> Vec<SeparatedLeaf> {
+        let build = |children: &[SeparatedLeaf]| {
+            let index = self.take();
+            let node = self.node(index);
+            let has_locks = F::HAS_LOCKS && level == 1;
+            let number =
+                |leaf, lock| if has_locks { child_word(PmPtr::new(leaf), lock) } else { leaf };
+            node.set_child(0, number(children[0].leaf, 0));
+            node.set_level_and_count(level, 0);
+            for (at, child) in children[1..].iter().enumerate() {
+                let SeparatedLeaf { prefix, word, leaf } = *child;
+                self.insert(
+                    index,
+                    at,
+                    SeparatedChild { prefix, word, child: number(leaf, at + 1) },
+                );
+            }
+            SeparatedLeaf { leaf: index as u64, ..children[0] }
+        };
+        children.chunks(Self::children_per_node(children)).map(build).collect()
+    }
+
     fn merge_nodes(&self, index: usize, version: Version, separator: usize) -> Option<bool> {
         let (left, left_version) = self.step(index, version, separator)?;
         let (right, right_version) = self.step(index, version, separator + 1)?;
@@ -182,14 +166,16 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         Some(true)
     }
 
-    /// Makes the single child of `root` the root. Checks all conditions under the latch, since the
-    /// node may have been reused meanwhile.
-    fn collapse_root(&self, root: usize) {
+    fn collapse_root(&self, root: usize) -> bool {
         let node = self.node(root);
-        let Some(_guard) = node.latch().try_lock() else { return };
-        if self.root() == root && node.level() > 1 && node.count() == 0 {
+        if let Some(_guard) = node.latch().try_lock()
+            && self.root() == root
+            && node.level() > 1
+            && node.count() == 0
+        {
             self.set_root(node.child(0));
             self.put_back(root);
         }
+        true
     }
 }

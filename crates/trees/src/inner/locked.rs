@@ -5,7 +5,7 @@
 //! node has lost keys, which the node counts.
 
 use super::locks::{LockArray, child_word, free_lock, leaf_of, lock_of, wait_for};
-use super::node::FANOUT;
+use super::node::NodeView;
 use super::nodes::{Replaced, SeparatedChild};
 use super::{Direction, InnerNodes, LeafRoute, Restart};
 use crate::key::Key;
@@ -88,7 +88,7 @@ pub(crate) fn replace_leaf<M: Medium, K: Key, I: InnerNodes<M>>(
 ) -> Result<bool, Corrupt> {
     let (index, at, _guard) = inner.latch_above::<K>(pool, key)?;
     let node = inner.node(index);
-    if replaced.upper.is_some() && node.count() == FANOUT {
+    if replaced.upper.is_some() && node.count() == I::FANOUT {
         return Ok(false);
     }
     let word = inner.swung(index, at, replaced.full, replaced.lower)?;

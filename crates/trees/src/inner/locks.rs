@@ -9,7 +9,7 @@
 //!    is still the leaf's, or the node has lost keys and the thread gives up.
 //! 4. A lock has a version, so readers take none.
 
-use super::node::{FANOUT, InnerNode};
+use super::node::{FANOUT, NodeView};
 use crate::node_latch::{HeldLatch, NodeLatch};
 use bristlecone_pmem::sync::LatchWord;
 use bristlecone_pmem::{Medium, PmPtr};
@@ -44,7 +44,7 @@ pub(super) fn child_word(leaf: PmPtr, lock: usize) -> u64 {
 }
 
 /// Returns the number of a lock that no child of `node` has, which is latched or not reachable yet.
-pub(super) fn free_lock<M: Medium>(node: InnerNode<'_, M>) -> usize {
+pub(super) fn free_lock<'a, M: Medium>(node: impl NodeView<'a, M>) -> usize {
     let taken = (0..=node.count()).fold(0u32, |taken, at| taken | 1 << lock_of(node.child(at)));
     taken.trailing_ones() as usize
 }

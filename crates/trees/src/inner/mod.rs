@@ -15,6 +15,8 @@ mod arena;
 mod array;
 mod build;
 mod change;
+mod fast;
+mod levels;
 mod locked;
 mod locks;
 mod node;
@@ -27,12 +29,14 @@ use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
+use levels::Levels;
 use locks::{LOCKS, LockArray, child_word, free_lock, wait_for};
-use node::{InnerNode, NODE_WORDS, SEPARATOR_WORDS, SeparatorWords};
+use node::{FANOUT, InnerNode, NODE_WORDS, NodeView, SEPARATOR_WORDS, SeparatorWords};
 use nodes::SeparatedChild;
 
 pub(crate) use arena::Arena;
 pub(crate) use array::InnerArray;
+pub(crate) use fast::FastNodes;
 pub(crate) use locked::{lock_leaf, replace_leaf};
 pub(crate) use node::{load, store};
 pub(crate) use nodes::{InnerNodes, Replaced, SeparatedLeaf};
@@ -67,7 +71,7 @@ impl SearchChoice for VectorSearch {
 
 /// The choice of [`NodeSearch::Linear`].
 #[derive(Debug)]
-pub struct LinearSearch;
+pub(crate) struct LinearSearch;
 
 impl SearchChoice for LinearSearch {
     const SEARCH: NodeSearch = NodeSearch::Linear;
@@ -109,7 +113,9 @@ pub enum Direction {
 pub(crate) const BATCH: usize = 16;
 
 impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
+    type Node<'a> = InnerNode<'a, M>;
     const SEARCH: NodeSearch = F::SEARCH;
+    const FANOUT: usize = FANOUT;
     const HAS_LOCKS: bool = F::HAS_LOCKS;
 
     fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
@@ -221,49 +227,7 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
         keys: &[K::Ref<'_>],
         prefetch: impl Fn(PmPtr, K::Ref<'_>),
     ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
-        debug_assert!(keys.len() <= BATCH);
-        let (root, version) = self.read_root();
-        let height = self.node(root).level();
-        let mut routes = [None; BATCH];
-        // Each lane has its current node, the version of that node, and the child that it follows
-        // next.
-        let mut lanes = [(root, Some(version), root); BATCH];
-        for level in (1..=height).rev() {
-            for ((index, version, next), &key) in lanes.iter_mut().zip(keys) {
-                let Some(parent_version) = *version else { continue };
-                if level != height {
-                    let next_version = self.node(*next).latch().read();
-                    let valid = self.node(*index).latch().validate(parent_version);
-                    *version = next_version.filter(|_| valid);
-                    *index = *next;
-                }
-                let Some(current) = *version else { continue };
-                let Ok(at) =
-                    self.checked_position::<K>(pool, *index, current, key, Direction::Key)?
-                else {
-                    *version = None;
-                    continue;
-                };
-                *next = self.node(*index).child(at) as usize;
-                if !self.node(*index).latch().validate(current) {
-                    // The node may have been reused at another level; then the child is of another
-                    // kind.
-                    *version = None;
-                } else if level > 1 {
-                    self.node(*next).prefetch();
-                } else {
-                    prefetch(Self::leaf_of(*next as u64), key);
-                }
-            }
-        }
-        for ((route, (index, version, next)), _) in routes.iter_mut().zip(lanes).zip(keys) {
-            *route = version.map(|version| LeafRoute {
-                leaf: PmPtr::new(next as u64),
-                parent: index,
-                version,
-            });
-        }
-        Ok(routes)
+        self.seek_interleaved::<K>(pool, keys, prefetch)
     }
 
     fn try_post<K: Key>(
@@ -315,12 +279,6 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         index
     }
 
-    /// Frees a node that is latched.
-    fn put_back(&self, index: usize) {
-        self.note_loss(index);
-        self.nodes.put_back(index);
-    }
-
     /// Notes that a latched node loses keys, if the nodes have lock arrays.
     fn note_loss(&self, index: usize) {
         if F::HAS_LOCKS {
@@ -354,29 +312,6 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
             return slot;
         }
         SeparatedChild { child: child_word(Self::leaf_of(slot.child), free_lock(node)), ..slot }
-    }
-
-    /// Returns the root of this moment; it may change at once.
-    #[inline(always)]
-    fn root(&self) -> usize {
-        load::<M>(&self.root) as usize
-    }
-
-    fn set_root(&self, root: u64) {
-        store::<M>(&self.root, root);
-    }
-
-    /// Returns the root and its version.
-    #[inline]
-    fn read_root(&self) -> (usize, Version) {
-        loop {
-            let root = self.root();
-            if let Some(version) = self.node(root).latch().read()
-                && self.root() == root
-            {
-                return (root, version);
-            }
-        }
     }
 }
 

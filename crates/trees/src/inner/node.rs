@@ -37,8 +37,61 @@ pub struct DramView<'a, M, const WORDS: usize> {
 
 /// A view of an inner node.
 pub(super) type InnerNode<'a, M> = DramView<'a, M, NODE_WORDS>;
-/// A view of the separator words of a node.
-pub(super) type SeparatorWords<'a, M> = DramView<'a, M, SEPARATOR_WORDS>;
+
+/// A view of the separator words of a node. Each access passes a yield point of the medium `M`.
+#[derive(Debug)]
+pub struct SeparatorWords<'a, M> {
+    words: &'a [AtomicU64],
+    medium: PhantomData<fn() -> M>,
+}
+
+/// A view of an inner node: separators in ascending order, and a child more.
+pub trait NodeView<'a, M: Medium>: Copy {
+    /// Returns the latch of the node.
+    fn latch(self) -> Latch<OnDram<'a, M>>;
+    /// Returns the number of separators, at most as many as fit even if the read is torn.
+    fn count(self) -> usize;
+    /// Returns the level of the node; 1 above leaves.
+    fn level(self) -> u64;
+    /// Returns the child at position `at`.
+    fn child(self, at: usize) -> u64;
+    /// Returns the prefix of the separator at `at`.
+    fn prefix(self, at: usize) -> u64;
+    /// Stores level and number of separators.
+    fn set_level_and_count(self, level: u64, count: usize);
+    /// Stores the prefix of the separator at `at`.
+    fn set_prefix(self, at: usize, prefix: u64);
+    /// Stores the child at position `at`.
+    fn set_child(self, at: usize, child: u64);
+    /// Prefetches all lines of the node.
+    fn prefetch(self);
+
+    /// Returns how often the node lost keys: its upper half split off, or it was freed. Only nodes
+    /// with lock arrays count this.
+    #[inline(always)]
+    fn losses(self) -> u64 {
+        0
+    }
+
+    /// Returns the number of the first `count` prefixes, which are in ascending order, that are at
+    /// most `bound`.
+    #[inline(always)]
+    fn count_up_to(self, _search: NodeSearch, count: usize, bound: u64) -> usize {
+        self.count_from_front(count, bound)
+    }
+
+    /// Returns the same after a search from the front.
+    #[inline(always)]
+    fn count_from_front(self, count: usize, bound: u64) -> usize {
+        (0..count).find(|&at| self.prefix(at) > bound).unwrap_or(count)
+    }
+
+    /// Returns the number of the first `count` prefixes that are below `bound`.
+    #[inline(always)]
+    fn count_below(self, search: NodeSearch, count: usize, bound: u64) -> usize {
+        bound.checked_sub(1).map_or(0, |bound| self.count_up_to(search, count, bound))
+    }
+}
 
 impl<M, const WORDS: usize> Clone for DramView<'_, M, WORDS> {
     #[inline(always)]
@@ -55,70 +108,81 @@ impl<'a, M: Medium, const WORDS: usize> DramView<'a, M, WORDS> {
     }
 
     #[inline(always)]
-    fn load(self, at: usize) -> u64 {
+    pub(super) fn load(self, at: usize) -> u64 {
         load::<M>(&self.words[at])
     }
 
     #[inline(always)]
-    fn store(self, at: usize, value: u64) {
+    pub(super) fn store(self, at: usize, value: u64) {
         store::<M>(&self.words[at], value);
     }
+
+    /// Returns the latch in the word at `at`.
+    #[inline(always)]
+    pub(super) fn latch_at(self, at: usize) -> Latch<OnDram<'a, M>> {
+        OnDram::latch(&self.words[at])
+    }
+
+    /// Prefetches all lines of the block.
+    #[inline(always)]
+    pub(super) fn prefetch_lines(self) {
+        // Blocks of an arena begin at a line.
+        for line in self.words.chunks_exact(LINE_WORDS) {
+            sys::prefetch(line.as_ptr() as usize);
+        }
+    }
 }
 
-impl<M: Medium> SeparatorWords<'_, M> {
-    pub(super) fn word(self, at: usize) -> u64 {
-        self.load(at)
+impl<'a, M: Medium> SeparatorWords<'a, M> {
+    #[inline(always)]
+    pub(super) fn new(words: &'a [AtomicU64]) -> Self {
+        Self { words, medium: PhantomData }
     }
 
-    pub(super) fn set_word(self, at: usize, word: u64) {
-        self.store(at, word);
+    pub(super) fn word(&self, at: usize) -> u64 {
+        load::<M>(&self.words[at])
+    }
+
+    pub(super) fn set_word(&self, at: usize, word: u64) {
+        store::<M>(&self.words[at], word);
     }
 }
 
-impl<'a, M: Medium> InnerNode<'a, M> {
+impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
     #[inline(always)]
-    pub(super) fn latch(self) -> Latch<OnDram<'a, M>> {
-        OnDram::latch(&self.words[VERSION])
+    fn latch(self) -> Latch<OnDram<'a, M>> {
+        self.latch_at(VERSION)
     }
 
-    /// Returns the number of separators, at most [`FANOUT`] even if the read is torn.
     #[inline(always)]
-    pub(super) fn count(self) -> usize {
+    fn count(self) -> usize {
         ((self.load(LEVEL_AND_COUNT) as u32) as usize).min(FANOUT)
     }
 
     #[inline(always)]
-    pub(super) fn level(self) -> u64 {
+    fn level(self) -> u64 {
         self.load(LEVEL_AND_COUNT) >> 32
     }
 
     #[inline(always)]
-    pub(super) fn child(self, at: usize) -> u64 {
+    fn child(self, at: usize) -> u64 {
         self.load(CHILDREN + at)
     }
 
     #[inline(always)]
-    pub(super) fn prefix(self, at: usize) -> u64 {
+    fn prefix(self, at: usize) -> u64 {
         self.load(PREFIXES + at)
     }
 
-    /// Returns how often the node lost keys: its upper half split off, or it was freed.
     #[inline(always)]
-    pub(super) fn losses(self) -> u64 {
+    fn losses(self) -> u64 {
         self.load(LOSSES)
     }
 
-    /// Notes that the node, which is latched, loses keys.
-    pub(super) fn lose_keys(self) {
-        self.store(LOSSES, self.load(LOSSES).wrapping_add(1));
-    }
-
-    /// Returns the number of the first `count` prefixes, which are in ascending order, that are at
-    /// most `bound`.
     #[inline(always)]
-    pub(super) fn count_up_to(self, search: NodeSearch, count: usize, bound: u64) -> usize {
+    fn count_up_to(self, search: NodeSearch, count: usize, bound: u64) -> usize {
         if search == NodeSearch::Linear {
-            return (0..count).find(|&at| self.prefix(at) > bound).unwrap_or(count);
+            return self.count_from_front(count, bound);
         }
         if !M::CONTROLS_SCHEDULE
             && let Some(window) = self.words[PREFIXES..].first_chunk()
@@ -137,31 +201,28 @@ impl<'a, M: Medium> InnerNode<'a, M> {
         if left == 1 { base + usize::from(self.prefix(base) <= bound) } else { base }
     }
 
-    /// Returns the number of the first `count` prefixes that are below `bound`.
-    #[inline(always)]
-    pub(super) fn count_below(self, search: NodeSearch, count: usize, bound: u64) -> usize {
-        bound.checked_sub(1).map_or(0, |bound| self.count_up_to(search, count, bound))
-    }
-
-    /// Prefetches all lines of the node.
-    #[inline(always)]
-    pub(super) fn prefetch(self) {
-        // Blocks of an arena begin at a line.
-        for line in self.words.chunks_exact(LINE_WORDS) {
-            sys::prefetch(line.as_ptr() as usize);
-        }
-    }
-
-    pub(super) fn set_level_and_count(self, level: u64, count: usize) {
+    fn set_level_and_count(self, level: u64, count: usize) {
         self.store(LEVEL_AND_COUNT, level << 32 | count as u64);
     }
 
-    pub(super) fn set_prefix(self, at: usize, prefix: u64) {
+    fn set_prefix(self, at: usize, prefix: u64) {
         self.store(PREFIXES + at, prefix);
     }
 
-    pub(super) fn set_child(self, at: usize, child: u64) {
+    fn set_child(self, at: usize, child: u64) {
         self.store(CHILDREN + at, child);
+    }
+
+    #[inline(always)]
+    fn prefetch(self) {
+        self.prefetch_lines();
+    }
+}
+
+impl<M: Medium> InnerNode<'_, M> {
+    /// Notes that the node, which is latched, loses keys.
+    pub(super) fn lose_keys(self) {
+        self.store(LOSSES, self.load(LOSSES).wrapping_add(1));
     }
 }
 

@@ -6,7 +6,7 @@
 //! 2. A thread that holds the latch of a lowest node waits for no other latch.
 
 use super::locks::{self, LockArray};
-use super::node::{FANOUT, InnerNode, SeparatorWords};
+use super::node::{NodeView, SeparatorWords};
 use super::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::Key;
 use crate::spec::NodeSearch;
@@ -14,10 +14,6 @@ use bristlecone_pmem::sync::{Exclusive, OnDram, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::cmp::Ordering;
 use core::sync::atomic::AtomicU64;
-
-/// The largest number of separators with which a node is merged with a neighbour, if both fit into
-/// one node.
-pub(super) const SPARSE: usize = FANOUT / 4;
 
 /// A leaf and its low key, which is the separator to its left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,8 +46,17 @@ pub struct Replaced<R> {
 
 /// The inner nodes of an index whose leaves are on a medium of type `M`.
 pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
+    /// A view of a node.
+    type Node<'a>: NodeView<'a, M>
+    where
+        Self: 'a;
     /// The search of a node.
     const SEARCH: NodeSearch;
+    /// The largest number of separators of a lowest node. It has one child more.
+    const FANOUT: usize;
+    /// The largest number of separators with which a node is merged with a neighbour, if both fit
+    /// into one node.
+    const SPARSE: usize = Self::FANOUT / 4;
     /// `true` if the latches of leaves lie in lock arrays of the lowest nodes.
     const HAS_LOCKS: bool = false;
 
@@ -72,7 +77,7 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     fn node_count(&self) -> u64;
 
     /// Returns the lowest node at `index`.
-    fn node(&self, index: usize) -> InnerNode<'_, M>;
+    fn node(&self, index: usize) -> Self::Node<'_>;
     /// Returns the separator words of the node at `index`, or `None` if prefixes decide.
     fn separator_words(&self, index: usize) -> Option<SeparatorWords<'_, M>>;
     /// Returns the lock array of the lowest node at `index`, or `None` if there are none.
@@ -231,7 +236,7 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
                 NodeSearch::Vector => usize::midpoint(low, high),
                 NodeSearch::Linear => low,
             };
-            let word = separator_words.map_or(0, |words| words.word(middle));
+            let word = separator_words.as_ref().map_or(0, |words| words.word(middle));
             let goes_right = match K::order(pool, word, key)? {
                 Ordering::Less => true,
                 Ordering::Equal => direction == Direction::Key,
@@ -352,7 +357,7 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
                 break;
             }
         }
-        let is_sparse = node.count() <= SPARSE;
+        let is_sparse = node.count() <= Self::SPARSE;
         drop(latch_guard);
         if merged && is_sparse {
             self.merge_path::<K>(pool, key)?;
@@ -421,8 +426,9 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     /// Returns the separator at `at` and the child to its right.
     fn slot(&self, index: usize, at: usize) -> SeparatedChild {
         let node = self.node(index);
-        let word = self.separator_words(index).map_or(0, |words| words.word(at));
-        SeparatedChild { prefix: node.prefix(at), word, child: node.child(at + 1) }
+        let prefix = node.prefix(at);
+        let word = self.separator_words(index).map_or(prefix, |words| words.word(at));
+        SeparatedChild { prefix, word, child: node.child(at + 1) }
     }
 
     /// Stores the separator at `at` and the child to its right.
@@ -440,7 +446,7 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     fn insert(&self, index: usize, at: usize, slot: SeparatedChild) {
         let node = self.node(index);
         let count = node.count();
-        debug_assert!(count < FANOUT && at <= count);
+        debug_assert!(count < Self::FANOUT && at <= count);
         for from in (at..count).rev() {
             self.set_slot(index, from + 1, self.slot(index, from));
         }

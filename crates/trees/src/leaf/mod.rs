@@ -94,6 +94,12 @@ pub trait Leaf: Send + Sync + 'static {
         word
     }
 
+    /// Flushes the word at [`NEXT`](Self::NEXT) after a store to it. Durable after the next fence.
+    #[inline(always)]
+    fn flush_link<M: Medium>(medium: &M, link: &[PmWord]) {
+        medium.flush(link);
+    }
+
     /// Fills the fresh block `words` with a leaf of `entries`, which are in any order and at most
     /// [`CAPACITY`](Self::CAPACITY). Durable after the next fence.
     ///

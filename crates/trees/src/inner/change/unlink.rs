@@ -1,7 +1,7 @@
 //! Removing a leaf from the inner nodes, wherever its neighbours are.
 
-use crate::inner::nodes::{SPARSE, SeparatedChild};
-use crate::inner::{Direction, Inner, InnerNodes, Restart, SearchChoice};
+use crate::inner::nodes::SeparatedChild;
+use crate::inner::{Direction, Inner, InnerNodes, Levels, NodeView, Restart, SearchChoice};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
@@ -66,6 +66,6 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         for &(index, ..) in &path[lowest + 1..] {
             self.put_back(index);
         }
-        Ok(Ok(self.node(index).count() <= SPARSE))
+        Ok(Ok(self.node(index).count() <= Self::SPARSE))
     }
 }

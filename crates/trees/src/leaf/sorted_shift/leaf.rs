@@ -26,6 +26,12 @@ impl<const NODE: usize, F: ShiftForm> Leaf for SortedShift<NODE, F> {
     const LOW: usize = LOW;
     const LATCH: usize = LATCH;
 
+    #[inline(always)]
+    fn flush_link<M: Medium>(medium: &M, link: &[PmWord]) {
+        F::before_flush(medium);
+        medium.flush(link);
+    }
+
     fn format<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
