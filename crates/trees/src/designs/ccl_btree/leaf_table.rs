@@ -1,10 +1,9 @@
 //! The read side of leaves and their buffers: a buffer node is a row; see
 //! [`leaf_table`](crate::leaf_table).
 
-use super::CclBTreeIndex;
 use super::buffer::BufferNode;
 use super::techniques::Techniques;
-use crate::inner::Inner;
+use super::{CclBTreeIndex, InnerFast};
 use crate::key::Key;
 use crate::leaf_table::{LeafTable, RowCopy, check_range};
 use bristlecone_pmem::sync::{Latch, OnDram};
@@ -15,7 +14,7 @@ impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> LeafTable
 {
     type Medium = M;
     type Key = K;
-    type Inner = Inner<M>;
+    type Inner = InnerFast<M>;
     type Row<'a> = BufferNode<'a>;
 
     #[inline(always)]
@@ -23,7 +22,7 @@ impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> LeafTable
         &self.pool
     }
     #[inline(always)]
-    fn inner(&self) -> &Inner<M> {
+    fn inner(&self) -> &InnerFast<M> {
         &self.inner
     }
     #[inline(always)]

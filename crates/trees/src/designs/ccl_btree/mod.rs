@@ -48,8 +48,8 @@ mod tests;
 mod write;
 
 use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
-use crate::inner::Inner;
-use crate::key::Key;
+use crate::inner::FastNodes;
+use crate::key::{Entry, Key};
 use crate::leaf_table::{Operation, get, multi_get, scan};
 use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -110,12 +110,15 @@ impl<const BATCH: usize, T: Techniques> Design for CclBTree<BATCH, T> {
     type Index<M: Medium, K: Key> = CclBTreeIndex<M, K, BATCH, T>;
 }
 
+/// The inner nodes: those of FAST & FAIR, of 512 B, in DRAM.
+type InnerFast<M> = FastNodes<M, 64, { Entry::WORDS }>;
+
 /// A CCL-BTree index in a pool.
 pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize, T = Published> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
     /// The inner nodes. Their leaf offsets are indices of buffer nodes.
-    inner: Inner<M>,
+    inner: InnerFast<M>,
     buffers: Buffers,
     log: LaneLogs<M>,
     maintainers: Maintainers,

@@ -5,9 +5,9 @@ use super::layout::{self, LeafView};
 use super::log::{self, LaneLogs, ROOT_WORDS};
 use super::settle::{SettleOptions, settle};
 use super::techniques::Techniques;
-use super::{CclBTree, CclBTreeIndex};
+use super::{CclBTree, CclBTreeIndex, InnerFast};
 use crate::index::{Design, TreeError, find_root};
-use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
+use crate::inner::{InnerNodes, SeparatedLeaf};
 use crate::key::{self, Key};
 use crate::leaf_table::{EntryChange, check_range};
 use crate::maintenance::Maintainers;
@@ -63,7 +63,7 @@ impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, B
         Ok(Self {
             pool,
             root,
-            inner: Inner::build(&[SeparatedLeaf::default()], K::EXACT)?,
+            inner: InnerFast::build(&[SeparatedLeaf::default()], K::EXACT)?,
             buffers: Buffers::new(BATCH)?,
             log: LaneLogs::new(),
             maintainers: Maintainers::default(),
@@ -78,7 +78,7 @@ impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, B
             word: leaf.word,
             leaf: self.buffers.take::<M>(leaf.at) as u64,
         });
-        self.inner = Inner::build(&separated.collect::<Vec<_>>(), K::EXACT)?;
+        self.inner = InnerFast::build(&separated.collect::<Vec<_>>(), K::EXACT)?;
         Ok(())
     }
 
