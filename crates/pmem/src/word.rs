@@ -32,6 +32,17 @@ impl fmt::Debug for PmWord {
     }
 }
 
+/// Yields `bytes` as words in little-endian order, the last one padded with zeros. Whole words need
+/// no call of a function, to which a copy of unknown length compiles.
+#[inline(always)]
+pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let (whole, rest) = bytes.as_chunks();
+    let mut last = [0; WORD_BYTES];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = (!rest.is_empty()).then_some(last);
+    whole.iter().copied().chain(last).map(u64::from_le_bytes)
+}
+
 /// The offset of a block from its pool's base, in bytes; a multiple of 8.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]

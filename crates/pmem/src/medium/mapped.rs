@@ -13,7 +13,7 @@ use super::space::fill_holes;
 use super::{Domain, Fenced, Medium, MediumError, for_each_line, machine, prefetch};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
-use crate::word::PmWord;
+use crate::word::{PmWord, words_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rustix::mm::{MsyncFlags, msync};
@@ -309,10 +309,8 @@ unsafe impl Medium for Mapped {
             sys::stream(words_as_cells(target), source);
             return;
         }
-        for (word, bytes) in target.iter().zip(source.chunks(8)) {
-            let mut value = [0; 8];
-            value[..bytes.len()].copy_from_slice(bytes);
-            word.cell().store(u64::from_le_bytes(value), Ordering::Release);
+        for (word, value) in target.iter().zip(words_of(source)) {
+            word.cell().store(value, Ordering::Release);
         }
         self.flush(&target[..source.len().div_ceil(8)]);
     }

@@ -562,7 +562,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
 #[inline(always)]
 fn copy_words(source: &[PmWord], target: &mut [u8], load: impl Fn(&PmWord) -> u64) {
     debug_assert!(target.len() <= source.len() * 8);
-    for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
-        bytes.copy_from_slice(&load(word).to_le_bytes()[..bytes.len()]);
+    let (whole, rest) = target.as_chunks_mut();
+    let mut words = source.iter();
+    for (bytes, word) in whole.iter_mut().zip(words.by_ref()) {
+        *bytes = load(word).to_le_bytes();
+    }
+    if let Some(word) = words.next().filter(|_| !rest.is_empty()) {
+        rest.copy_from_slice(&load(word).to_le_bytes()[..rest.len()]);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Domain, Fenced, Mapped, Medium, MediumError, words_at};
 use crate::line::{LINE_BYTES, lines};
-use crate::word::{PmPtr, PmWord};
+use crate::word::{PmPtr, PmWord, words_of};
 use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -180,10 +180,8 @@ unsafe impl Medium for Torn {
         Ok(())
     }
     fn fill(&self, target: &[PmWord], source: &[u8]) {
-        for (word, bytes) in target.iter().zip(source.chunks(8)) {
-            let mut value = [0; 8];
-            value[..bytes.len()].copy_from_slice(bytes);
-            self.store(word, u64::from_le_bytes(value));
+        for (word, value) in target.iter().zip(words_of(source)) {
+            self.store(word, value);
         }
         self.note_flush(&target[..source.len().div_ceil(8)]);
     }

@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "cache control has no safe form")]
 
 use super::WriteBack;
+use crate::word::words_of;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,10 +56,8 @@ pub(super) fn prefetch_for_store(address: usize) {
 }
 
 pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
-    for (word, bytes) in target.iter().zip(source.chunks(8)) {
-        let mut value = [0; 8];
-        value[..bytes.len()].copy_from_slice(bytes);
-        word.store(u64::from_le_bytes(value), Ordering::Relaxed);
+    for (word, value) in target.iter().zip(words_of(source)) {
+        word.store(value, Ordering::Relaxed);
     }
     for address in crate::line::lines(target.as_ptr() as usize, core::mem::size_of_val(target)) {
         write_back(WriteBack::DcCvap, address);

@@ -1,6 +1,7 @@
 //! Any other processor. No write-back instruction is known, so no mapping survives a power cut.
 
 use super::WriteBack;
+use crate::word::words_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn detect() -> Option<WriteBack> {
@@ -22,9 +23,7 @@ pub(super) fn prefetch(_: usize) {}
 pub(super) fn prefetch_for_store(_: usize) {}
 
 pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
-    for (word, bytes) in target.iter().zip(source.chunks(8)) {
-        let mut value = [0; 8];
-        value[..bytes.len()].copy_from_slice(bytes);
-        word.store(u64::from_le_bytes(value), Ordering::Relaxed);
+    for (word, value) in target.iter().zip(words_of(source)) {
+        word.store(value, Ordering::Relaxed);
     }
 }

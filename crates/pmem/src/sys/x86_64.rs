@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "cache control and cpuid have no safe form")]
 
 use super::{RANKED_MAX, WriteBack};
+use crate::word::words_of;
 use core::arch::asm;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_mfence, _mm_prefetch, _mm_sfence, _mm_stream_si64};
 use core::sync::atomic::AtomicU64;
@@ -67,12 +68,10 @@ pub(super) fn prefetch_for_store(address: usize) {
 }
 
 pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
-    for (word, bytes) in target.iter().zip(source.chunks(8)) {
-        let mut value = [0; 8];
-        value[..bytes.len()].copy_from_slice(bytes);
+    for (word, value) in target.iter().zip(words_of(source)) {
         // SAFETY: the word is valid and aligned for a store of 8 B. Its block is fresh, so no other
         // thread reads or writes it before a fence and a commit have published it.
-        unsafe { _mm_stream_si64(word.as_ptr().cast::<i64>(), i64::from_le_bytes(value)) }
+        unsafe { _mm_stream_si64(word.as_ptr().cast::<i64>(), value.cast_signed()) }
     }
 }
 
