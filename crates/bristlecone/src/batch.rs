@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::store::{Store, check_key, check_value};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::Guard;
-use bristlecone_trees::{CommittedPairs, PairChange, PairState, TreeError};
+use bristlecone_trees::key::Key;
+use bristlecone_trees::{CommittedPairs, PairChange, PairState, Record, TreeError};
 use core::ops::Range;
 use thiserror::Error;
 
@@ -107,12 +108,10 @@ impl Batch {
     }
 
     fn with(mut self, key: &[u8], value: Option<&[u8]>, is_condition: bool) -> Self {
-        let mut prefix = [0; 8];
-        let bytes = key.len().min(prefix.len());
-        prefix[..bytes].copy_from_slice(&key[..bytes]);
+        let prefix = Record::prefix(key);
         let key = self.add(key);
         let value = value.map(|value| self.add(value));
-        self.calls.push(Call { prefix: u64::from_be_bytes(prefix), key, value, is_condition });
+        self.calls.push(Call { prefix, key, value, is_condition });
         self
     }
 
@@ -124,15 +123,19 @@ impl Batch {
 
     /// Returns the changes, one for each key, in the order of the keys.
     fn changes(&self) -> Vec<Change<'_>> {
+        // The number of each call, below the prefix of its key.
+        let number = |ordered: u128| ordered as u64 as usize;
         let key = |index: usize| &self.bytes[self.calls[index].key.clone()];
+        let calls = self.calls.iter().zip(0..);
         let mut order: Vec<_> =
-            self.calls.iter().enumerate().map(|(index, call)| (call.prefix, index)).collect();
-        // The calls for one key keep their order.
-        order.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))).then(a.1.cmp(&b.1))
-        });
+            calls.map(|(call, number)| u128::from(call.prefix) << 64 | number).collect();
+        order.sort_unstable();
+        for tied in order.chunk_by_mut(|a, b| a >> 64 == b >> 64).filter(|tied| tied.len() > 1) {
+            // Stable: the calls for one key keep their order.
+            tied.sort_by(|&a, &b| key(number(a)).cmp(key(number(b))));
+        }
         let mut changes: Vec<Change<'_>> = Vec::with_capacity(order.len());
-        for (_, index) in order {
+        for index in order.into_iter().map(number) {
             let (call, key) = (&self.calls[index], key(index));
             if changes.last().is_none_or(|last| last.key != key) {
                 changes.push(Change { key, expected: None, new: None });
@@ -222,7 +225,9 @@ impl<M: Medium> Store<M> {
             }
             match self.index.commit_pairs(&changes) {
                 Ok(Some(CommittedPairs { formers, posted })) => {
-                    formers.into_iter().flatten().for_each(|former| self.retire(former, &guard));
+                    for former in formers {
+                        self.retire(former, &guard);
+                    }
                     return posted.map(Ok);
                 }
                 Ok(None) => {} // a pair of a condition has changed since

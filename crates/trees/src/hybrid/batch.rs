@@ -10,17 +10,17 @@
 //! 4. The log is truncated before a latch is released. So a replay undoes no later change.
 
 mod behind;
+mod plan;
 
-use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
-use crate::fingerprint;
+use super::{Hybrid, HybridSpec, Latched};
 use crate::index::TreeError;
-use crate::inner::{self, Direction, InnerNodes, LeafRoute};
-use crate::key::{Bytes, Entry, Key, Record, Value};
+use crate::key::{Bytes, Record, Value};
 use crate::leaf::pairs::PairLeaf;
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::log::{PAIRS_MAX, RedoList};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord};
 use core::ops::Range;
+use plan::Plan;
 
 /// The number of changes above which they are in a list, at a
 /// [small scale](Medium::has_small_scale).
@@ -68,8 +68,10 @@ type AddedEntry<'a> = (&'a [u8], TaggedEntry);
 /// A leaf of a batch.
 struct BatchLeaf<'a, M: Medium> {
     latched: Latched<'a, M>,
-    /// The changes of the batch that the leaf covers.
-    changes: Range<usize>,
+    /// The first change of the batch that the leaf covers.
+    change: usize,
+    /// The number of its free slots before the batch.
+    free_slots: usize,
     /// The slots that become invalid, as bits.
     dropped: u64,
     /// The entries that are new, as a range of all that the batch adds.
@@ -88,8 +90,8 @@ struct NewLeaf {
 /// A batch that is committed.
 #[derive(Debug)]
 pub struct CommittedPairs {
-    /// The value that each change replaced.
-    pub formers: Vec<Option<Value>>,
+    /// The values that were replaced, if they name records.
+    pub formers: Vec<Value>,
     /// The result of adding new leaves to the inner nodes, which may be damaged.
     pub posted: Result<(), TreeError>,
 }
@@ -147,25 +149,15 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
 
     fn try_commit(&self, changes: &[PairChange<'_>]) -> Result<Attempt, TreeError> {
         let guard = self.pool.pin();
-        let mut leaves = self.latch_all(changes)?;
-        let mut formers = Vec::with_capacity(changes.len());
-        // All that the batch adds, in the order of the keys.
-        let mut added = Vec::with_capacity(changes.len());
-        for leaf in &mut leaves {
-            if !self.plan(leaf, changes, &mut formers, &mut added)? {
-                return Ok(Attempt::Unmet);
-            }
-        }
-        let is_full = |leaf: &&BatchLeaf<'_, M>| {
-            !leaf.added.is_empty() && self.free_slots(&leaf.latched.0) == 0
-        };
-        let full = leaves.iter().filter(is_full).map(|leaf| changes[leaf.changes.start].key);
-        let full: Vec<_> = full.collect();
+        let Some(plan) = self.plan_all(changes)? else { return Ok(Attempt::Unmet) };
+        let Plan { mut leaves, added, formers } = plan;
+        let is_full = |leaf: &&BatchLeaf<'_, M>| leaf.free_slots == 0 && !leaf.added.is_empty();
+        let full: Vec<_> = leaves.iter().filter(is_full).map(|leaf| leaf.change).collect();
         if !full.is_empty() {
             drop(leaves);
-            for key in full {
+            for key in full.into_iter().map(|change| changes[change].key) {
                 let latched = self.latch_leaf(key)?;
-                if self.free_slots(&latched.0) == 0 {
+                if PairLeaf::free_slots(self.pool.medium(), latched.0.words) == 0 {
                     self.ensure_space(key, latched, None, &guard)?;
                 }
             }
@@ -179,121 +171,16 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             self.apply_all(&mut leaves, &added)?;
         }
         let posted = self.post_behind(&leaves);
-        let mut sparse = Vec::new();
-        for leaf in leaves {
-            let count = PairLeaf::count(self.pool.medium(), leaf.latched.0.words);
-            if leaf.dropped.count_ones() as usize > leaf.added.len() && count <= Self::SPARSE_MAX {
-                sparse.push(changes[leaf.changes.start].key);
-            }
-        }
-        for key in sparse {
-            let _ = self.merge_around(key, &guard); // as after a remove
+        let is_sparse = |leaf: &&BatchLeaf<'_, M>| {
+            leaf.dropped.count_ones() as usize > leaf.added.len()
+                && PairLeaf::count(self.pool.medium(), leaf.latched.0.words) <= Self::SPARSE_MAX
+        };
+        let sparse: Vec<_> = leaves.iter().filter(is_sparse).map(|leaf| leaf.change).collect();
+        drop(leaves);
+        for change in sparse {
+            let _ = self.merge_around(changes[change].key, &guard); // as after a remove
         }
         Ok(Attempt::Committed(CommittedPairs { formers, posted }))
-    }
-
-    fn free_slots(&self, leaf: &LeafRef<'_>) -> usize {
-        PairLeaf::free_slots(self.pool.medium(), leaf.words)
-    }
-
-    /// Latches the leaves that cover the keys of `changes`, from left to right. Descents run
-    /// interleaved.
-    fn latch_all<'a>(
-        &'a self,
-        changes: &[PairChange<'a>],
-    ) -> Result<Vec<BatchLeaf<'a, M>>, Corrupt> {
-        let medium = self.pool.medium();
-        let mut leaves: Vec<BatchLeaf<'a, M>> = Vec::with_capacity(changes.len());
-        let mut restarts = Restarts::default();
-        for (group, changes) in changes.chunks(inner::BATCH).enumerate() {
-            let keys: Vec<_> = changes.iter().map(|change| change.key).collect();
-            let routes = self.inner.seek_batch::<Record>(&self.pool, &keys, |leaf, _| {
-                if let Ok(words) = self.pool.words(leaf, PairLeaf::HEADER_WORDS) {
-                    medium.prefetch(words);
-                }
-            })?;
-            for (&key, route) in keys.iter().zip(&routes) {
-                if let Some(leaf) = route.and_then(|route| self.leaf(route.leaf).ok()) {
-                    PairLeaf::prefetch_candidates::<Record, M>(&self.pool, leaf.words, key);
-                    PairLeaf::prefetch_free(medium, leaf.words);
-                }
-            }
-            for (index, (key, route)) in keys.into_iter().zip(routes).enumerate() {
-                let at = group * inner::BATCH + index;
-                match self.latch_next(key, route, &leaves, &mut restarts)? {
-                    Some(latched) => leaves.push(BatchLeaf::new(latched, at)),
-                    None => leaves.last_mut().expect("it covers the key").changes.end = at + 1,
-                }
-            }
-        }
-        Ok(leaves)
-    }
-
-    /// Latches the leaf that covers `key`, or returns `None` if it is the last of `leaves`, which
-    /// this thread has latched. `route` may be out of date.
-    fn latch_next(
-        &self,
-        key: &[u8],
-        mut route: Option<LeafRoute>,
-        leaves: &[BatchLeaf<'_, M>],
-        restarts: &mut Restarts,
-    ) -> Result<Option<Latched<'_, M>>, Corrupt> {
-        loop {
-            let route = match route.take() {
-                Some(route) => route,
-                None => self.inner.seek::<Record>(&self.pool, key, Direction::Key)?,
-            };
-            // A route that is out of date may lead to a leaf that this thread has latched, on which
-            // it must not wait. A current one leads to none but the last: nothing changes what a
-            // latched leaf covers.
-            if !self.inner.is_current(&route) {
-                continue;
-            }
-            let is_route_of = |leaf: &BatchLeaf<'_, M>| leaf.latched.0.at == route.leaf;
-            if leaves.last().is_some_and(is_route_of) {
-                return Ok(None);
-            }
-            let leaf = self.leaf(route.leaf)?;
-            let is_held = self.latch(&leaf).is_held();
-            if is_held == Some(true) && leaves.iter().any(is_route_of) {
-                let (at, what) = (route.leaf.offset(), "leaf of two ranges of keys");
-                return Err(Corrupt { at, what, expected: 1, found: 2 });
-            }
-            if let Ok(latched) = self.latch_at(leaf, &route, restarts)? {
-                return Ok(Some(latched));
-            }
-        }
-    }
-
-    /// Decides what changes in a leaf. Appends former values to `formers` and new entries to
-    /// `added`. Returns `false` if a condition does not hold. Writes nothing.
-    fn plan<'a>(
-        &self,
-        leaf: &mut BatchLeaf<'a, M>,
-        changes: &[PairChange<'a>],
-        formers: &mut Vec<Option<Value>>,
-        added: &mut Vec<AddedEntry<'a>>,
-    ) -> Result<bool, TreeError> {
-        let first = added.len();
-        for &PairChange { key, expected, new } in &changes[leaf.changes.clone()] {
-            let found = PairLeaf::find::<Record, M>(&self.pool, leaf.latched.0.words, key)?;
-            let value = found.map(|(_, value)| value);
-            let is_met = expected.is_none_or(|expected| expected.value() == value);
-            if !(is_met || M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::BatchStale)) {
-                return Ok(false);
-            }
-            formers.push(value.filter(|_| new.is_some()));
-            let Some(new) = new else { continue };
-            leaf.dropped |= found.map_or(0, |(slot, _)| 1 << slot);
-            if let Some(value) = new.value() {
-                let word = Record::store_entry_key(&self.pool, key, value.word)?;
-                let entry = Entry { key: word, value: value.word, encoding: value.encoding };
-                let fingerprint = fingerprint::of(Record::hash(key));
-                added.push((key, TaggedEntry { entry, fingerprint }));
-            }
-        }
-        leaf.added = first..added.len();
-        Ok(true)
     }
 
     /// Changes all leaves together. Durable on return.
@@ -372,10 +259,10 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
 }
 
 impl<'a, M: Medium> BatchLeaf<'a, M> {
-    /// A leaf that covers the change at `index`.
-    const fn new(latched: Latched<'a, M>, index: usize) -> Self {
-        let (changes, added) = (index..index + 1, 0..0);
-        Self { latched, changes, dropped: 0, added, behind: Vec::new() }
+    /// A leaf that covers the change at index `change`; the next new entry is number `added`.
+    const fn new(latched: Latched<'a, M>, change: usize, free_slots: usize, added: usize) -> Self {
+        let added = added..added;
+        Self { latched, change, free_slots, dropped: 0, added, behind: Vec::new() }
     }
 
     /// Returns the number of words that the redo log changes in this leaf.

@@ -194,6 +194,42 @@ fn verify(at: u64, load: impl Fn(usize) -> u64) -> Result<(), Corrupt> {
     Err(Corrupt { at, what, expected: expected.0, found: found.0 })
 }
 
+impl PairLeaf {
+    /// Looks up `key`, whose fingerprint is `fingerprint`, like [`Leaf::find`].
+    #[inline(always)]
+    pub(crate) fn find_tagged<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+        fingerprint: u8,
+    ) -> Result<Option<(usize, Value)>, Corrupt> {
+        let medium = pool.medium();
+        for slot in slots(matching(medium, words, fingerprint)) {
+            let entry = entry(medium, words, slot);
+            if K::order_entry(pool, entry, key)? == Ordering::Equal {
+                return Ok(Some((slot, entry.held_value())));
+            }
+            // A matching fingerprint with another key is rare, and is what a damaged key looks
+            // like.
+            K::verify_mismatch(pool, entry, key)?;
+        }
+        Ok(None)
+    }
+
+    /// Prefetches the records of the entries with this fingerprint.
+    #[inline(always)]
+    pub(crate) fn prefetch_tagged<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        fingerprint: u8,
+    ) {
+        let medium = pool.medium();
+        for slot in slots(matching(medium, words, fingerprint)) {
+            K::prefetch_entry(pool, entry(medium, words, slot));
+        }
+    }
+}
+
 impl Leaf for PairLeaf {
     const WORDS: usize = 64;
     const CAPACITY: usize = CAPACITY;
@@ -242,18 +278,7 @@ impl Leaf for PairLeaf {
         words: &[PmWord],
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Value)>, Corrupt> {
-        let medium = pool.medium();
-        let fingerprint = fingerprint::of(K::hash(key));
-        for slot in slots(matching(medium, words, fingerprint)) {
-            let entry = entry(medium, words, slot);
-            if K::order_entry(pool, entry, key)? == Ordering::Equal {
-                return Ok(Some((slot, entry.held_value())));
-            }
-            // A matching fingerprint with another key is rare, and is what a damaged key looks
-            // like.
-            K::verify_mismatch(pool, entry, key)?;
-        }
-        Ok(None)
+        Self::find_tagged::<K, M>(pool, words, key, fingerprint::of(K::hash(key)))
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
@@ -263,11 +288,7 @@ impl Leaf for PairLeaf {
 
     #[inline(always)]
     fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
-        let medium = pool.medium();
-        let fingerprint = fingerprint::of(K::hash(key));
-        for slot in slots(matching(medium, words, fingerprint)) {
-            K::prefetch_entry(pool, entry(medium, words, slot));
-        }
+        Self::prefetch_tagged::<K, M>(pool, words, fingerprint::of(K::hash(key)));
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {

@@ -21,7 +21,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         added: &[AddedEntry<'_>],
     ) -> Result<(), TreeError> {
         for leaf in leaves {
-            if leaf.added.len() > self.free_slots(&leaf.latched.0) {
+            if leaf.added.len() > leaf.free_slots {
                 self.write_behind(leaf, added)?;
             }
         }
@@ -35,8 +35,8 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         leaf: &mut BatchLeaf<'_, M>,
         added: &[AddedEntry<'_>],
     ) -> Result<(), TreeError> {
-        let mut free = self.free_slots(&leaf.latched.0);
-        let BatchLeaf { latched: (old, _), dropped, added: range, behind, .. } = leaf;
+        let BatchLeaf { latched: (old, _), free_slots, dropped, added: range, behind, .. } = leaf;
+        let mut free = *free_slots;
         let medium = self.pool.medium();
         let all = self.merged_entries(old, *dropped, &added[range.clone()])?;
         let mut kept = 0;

@@ -1,0 +1,148 @@
+//! The plan of a batch: its leaves, which it latches, and what changes in each.
+
+use super::{AddedEntry, BatchLeaf, PairChange};
+use crate::fingerprint;
+use crate::hybrid::{Hybrid, HybridSpec, Latched, Restarts};
+use crate::index::TreeError;
+use crate::inner::{BATCH, Direction, InnerNodes, LeafRoute};
+use crate::key::{Entry, Key, Record, Value};
+use crate::leaf::pairs::PairLeaf;
+use crate::leaf::{Leaf, TaggedEntry};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
+
+/// What a batch changes.
+pub(super) struct Plan<'a, M: Medium> {
+    /// The leaves, from left to right.
+    pub(super) leaves: Vec<BatchLeaf<'a, M>>,
+    /// All entries that are new, in the order of their keys.
+    pub(super) added: Vec<AddedEntry<'a>>,
+    /// The values that are replaced and name records.
+    pub(super) formers: Vec<Value>,
+}
+
+impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
+    /// Latches the leaves that cover the keys of `changes`, from left to right, and decides what
+    /// changes in each. Returns `None` if a condition does not hold. Writes nothing.
+    pub(super) fn plan_all<'a>(
+        &'a self,
+        changes: &[PairChange<'a>],
+    ) -> Result<Option<Plan<'a, M>>, TreeError> {
+        let count = changes.len();
+        let mut leaves: Vec<BatchLeaf<'a, M>> = Vec::with_capacity(count);
+        let (mut added, mut formers) = (Vec::with_capacity(count), Vec::new());
+        let mut restarts = Restarts::default();
+        for (group, changes) in changes.chunks(BATCH).enumerate() {
+            let seeked = self.seek_group(changes)?;
+            for (index, (change, (route, fingerprint))) in changes.iter().zip(seeked).enumerate() {
+                if let Some(latched) = self.latch_next(change.key, route, &leaves, &mut restarts)? {
+                    let free_slots = PairLeaf::free_slots(self.pool.medium(), latched.0.words);
+                    let (at, added) = (group * BATCH + index, added.len());
+                    leaves.push(BatchLeaf::new(latched, at, free_slots, added));
+                }
+                let leaf = leaves.last_mut().expect("the last leaf covers the key");
+                if !self.plan(leaf, change, fingerprint, &mut added, &mut formers)? {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(Plan { leaves, added, formers }))
+    }
+
+    /// Returns the way to the leaf of each change, if no other thread changed it meanwhile, and the
+    /// fingerprint of its key. Descents run interleaved, and what the changes read is prefetched.
+    fn seek_group(
+        &self,
+        changes: &[PairChange<'_>],
+    ) -> Result<[(Option<LeafRoute>, u8); BATCH], Corrupt> {
+        let medium = self.pool.medium();
+        let mut keys = [&[][..]; BATCH];
+        let mut fingerprints = [0; BATCH];
+        for ((key, fingerprint), change) in keys.iter_mut().zip(&mut fingerprints).zip(changes) {
+            (*key, *fingerprint) = (change.key, fingerprint::of(Record::hash(change.key)));
+        }
+        let keys = &keys[..changes.len()];
+        let routes = self.inner.seek_batch::<Record>(&self.pool, keys, |leaf, _| {
+            if let Ok(words) = self.pool.words(leaf, PairLeaf::HEADER_WORDS) {
+                medium.prefetch(words);
+            }
+        })?;
+        for (route, &fingerprint) in routes.iter().zip(&fingerprints) {
+            if let Some(leaf) = route.and_then(|route| self.leaf(route.leaf).ok()) {
+                PairLeaf::prefetch_tagged::<Record, M>(&self.pool, leaf.words, fingerprint);
+                PairLeaf::prefetch_free(medium, leaf.words);
+            }
+        }
+        Ok(core::array::from_fn(|index| (routes[index], fingerprints[index])))
+    }
+
+    /// Latches the leaf that covers `key`, or returns `None` if it is the last of `leaves`, which
+    /// this thread has latched. `route` may be out of date.
+    fn latch_next(
+        &self,
+        key: &[u8],
+        mut route: Option<LeafRoute>,
+        leaves: &[BatchLeaf<'_, M>],
+        restarts: &mut Restarts,
+    ) -> Result<Option<Latched<'_, M>>, Corrupt> {
+        loop {
+            let route = match route.take() {
+                Some(route) => route,
+                None => self.inner.seek::<Record>(&self.pool, key, Direction::Key)?,
+            };
+            // A route that is out of date may lead to a leaf that this thread has latched, on which
+            // it must not wait. A current one leads to none but the last: nothing changes what a
+            // latched leaf covers.
+            if !self.inner.is_current(&route) {
+                continue;
+            }
+            let is_route_of = |leaf: &BatchLeaf<'_, M>| leaf.latched.0.at == route.leaf;
+            if leaves.last().is_some_and(is_route_of) {
+                return Ok(None);
+            }
+            let leaf = self.leaf(route.leaf)?;
+            let is_held = self.latch(&leaf).is_held();
+            if is_held == Some(true) && leaves.iter().any(is_route_of) {
+                let (at, what) = (route.leaf.offset(), "leaf of two ranges of keys");
+                return Err(Corrupt { at, what, expected: 1, found: 2 });
+            }
+            if let Ok(latched) = self.latch_at(leaf, &route, restarts)? {
+                return Ok(Some(latched));
+            }
+        }
+    }
+
+    /// Decides what a change of a key with this fingerprint changes in `leaf`. Appends a new entry
+    /// to `added`, and a value that is replaced and names a record to `formers`. Returns `false` if
+    /// the condition does not hold. Writes nothing.
+    #[inline(always)]
+    fn plan<'a>(
+        &self,
+        leaf: &mut BatchLeaf<'a, M>,
+        &PairChange { key, expected, new }: &PairChange<'a>,
+        fingerprint: u8,
+        added: &mut Vec<AddedEntry<'a>>,
+        formers: &mut Vec<Value>,
+    ) -> Result<bool, TreeError> {
+        let words = leaf.latched.0.words;
+        let found = PairLeaf::find_tagged::<Record, M>(&self.pool, words, key, fingerprint)?;
+        let value = found.map(|(_, value)| value);
+        let is_met = expected.is_none_or(|expected| expected.value() == value);
+        if !(is_met || M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::BatchStale)) {
+            return Ok(false);
+        }
+        let Some(new) = new else { return Ok(true) };
+        if let Some((slot, value)) = found {
+            leaf.dropped |= 1 << slot;
+            if !Record::is_inline(value) {
+                formers.push(value);
+            }
+        }
+        if let Some(value) = new.value() {
+            let word = Record::store_entry_key(&self.pool, key, value.word)?;
+            let entry = Entry { key: word, value: value.word, encoding: value.encoding };
+            added.push((key, TaggedEntry { entry, fingerprint }));
+            leaf.added.end = added.len();
+        }
+        Ok(true)
+    }
+}
