@@ -186,7 +186,8 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// The errors of [`put`](Self::put), for any key. No pair has changed, but if inner nodes are
-    /// damaged all may have. A batch over many leaves needs space, even if it only deletes.
+    /// damaged all may have. A batch over more than 24 leaves needs 16 B for each, even if it only
+    /// deletes: in a full store, [`delete`](Self::delete) makes space first.
     ///
     /// # Persist order
     /// ```text

@@ -276,7 +276,7 @@ pub enum Error {
     },
     /// The pool has no space and cannot grow. [`Store::delete`](crate::Store::delete) still works.
     #[error(
-        "{}: full: cannot allocate {wanted} more bytes ({source}); delete pairs, raise max_bytes or reserve_bytes, or free space on the device",
+        "{}: full: cannot allocate {wanted} more bytes ({source}); delete pairs one at a time, raise max_bytes or reserve_bytes, or free space on the device",
         path.display()
     )]
     Full {

@@ -5,6 +5,7 @@ use bristlecone::{Batch, Error, KEY_BYTES_MAX, Store, Unmet};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::Count;
 use std::fs;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn key(number: u64) -> Vec<u8> {
@@ -166,6 +167,27 @@ fn a_batch_that_does_not_fit_changes_nothing() {
     let mut store = small().open(&place.path).unwrap();
     assert_eq!(store.len().unwrap(), 2000);
     assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+}
+
+/// The log of a batch over more than 24 leaves takes a block, and a full store has none. A batch of
+/// deletes is refused then, and the error says what helps: `delete`, which needs no space.
+#[test]
+fn a_batch_of_deletes_in_a_full_store_says_how_to_make_space() {
+    let place = place();
+    let store = small().max_bytes(1 << 20).create(&place.path).unwrap();
+    let count = (0..10_000).find(|&number| store.put(key(number), [7; 100]).is_err()).unwrap();
+    let deletes = |keys: Range<u64>| keys.fold(Batch::new(), |batch, n| batch.delete(key(n)));
+    let (half, before) = (count / 2, pairs(&store));
+    let error = store.commit(&deletes(half..count)).unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert!(error.to_string().contains("delete pairs one at a time"), "{error}");
+    assert_eq!(pairs(&store), before);
+    store.commit(&deletes(0..20)).unwrap().unwrap(); // its log fits the slot of the pool
+    for number in 20..half {
+        assert!(store.delete(key(number)).unwrap());
+    }
+    store.commit(&deletes(half..count)).unwrap().unwrap();
+    assert!(store.is_empty().unwrap());
 }
 
 /// The record of a key of another pair is damaged, and a batch moves that pair to a new leaf: it
