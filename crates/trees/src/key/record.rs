@@ -189,10 +189,10 @@ impl Record {
         Ok(Stored::Record { at, words, bytes, header })
     }
 
-    /// Returns `true` if the entry of a value holds its pair itself.
+    /// Returns `true` if entries of this encoding hold their pair themselves.
     #[inline(always)]
-    pub const fn is_inline(value: Value) -> bool {
-        is_inline(value.encoding)
+    pub const fn is_inline(encoding: u8) -> bool {
+        is_inline(encoding)
     }
 
     /// Returns the key of the separator `word`, or `None` if `word` is the offset of a key record.

@@ -137,9 +137,14 @@ fn tagged_entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> TaggedE
 }
 
 #[inline(always)]
+fn encoding<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> u8 {
+    (medium.load(&words[ENCODINGS + slot / 8]) >> (8 * (slot % 8))) as u8
+}
+
+#[inline(always)]
 fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
     let [key, value] = entry_words(words, slot) else { unreachable!("an entry is two words") };
-    let encoding = medium.load(&words[ENCODINGS + slot / 8]).to_le_bytes()[slot % 8];
+    let encoding = encoding(medium, words, slot);
     Entry { key: medium.load(key), value: medium.load(value), encoding }
 }
 
@@ -215,19 +220,6 @@ impl PairLeaf {
         }
         Ok(None)
     }
-
-    /// Prefetches the records of the entries with this fingerprint.
-    #[inline(always)]
-    pub(crate) fn prefetch_tagged<K: Key, M: Medium>(
-        pool: &Pool<M>,
-        words: &[PmWord],
-        fingerprint: u8,
-    ) {
-        let medium = pool.medium();
-        for slot in slots(matching(medium, words, fingerprint)) {
-            K::prefetch_entry(pool, entry(medium, words, slot));
-        }
-    }
 }
 
 impl Leaf for PairLeaf {
@@ -288,7 +280,11 @@ impl Leaf for PairLeaf {
 
     #[inline(always)]
     fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
-        Self::prefetch_tagged::<K, M>(pool, words, fingerprint::of(K::hash(key)));
+        let medium = pool.medium();
+        let fingerprint = fingerprint::of(K::hash(key));
+        for slot in slots(matching(medium, words, fingerprint)) {
+            K::prefetch_entry(pool, entry(medium, words, slot));
+        }
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {

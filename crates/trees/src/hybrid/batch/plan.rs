@@ -62,16 +62,20 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         }
         let keys = &keys[..changes.len()];
         let routes = self.inner.seek_batch::<Record>(&self.pool, keys, |leaf, _| {
-            if let Ok(words) = self.pool.words(leaf, PairLeaf::HEADER_WORDS) {
-                medium.prefetch(words);
+            if let Ok(words) = self.pool.words(leaf, 1) {
+                medium.prefetch(words); // the line of the state
             }
         })?;
-        for (route, &fingerprint) in routes.iter().zip(&fingerprints) {
-            if let Some(leaf) = route.and_then(|route| self.leaf(route.leaf).ok()) {
-                PairLeaf::prefetch_tagged::<Record, M>(&self.pool, leaf.words, fingerprint);
-                PairLeaf::prefetch_free(medium, leaf.words);
-            }
-        }
+        let leaves = routes.iter().zip(&fingerprints).filter_map(|(route, &fingerprint)| {
+            let leaf = self.leaf(route.as_ref()?.leaf).ok()?;
+            Some((leaf.words, fingerprint))
+        });
+        leaves.clone().for_each(|(words, fingerprint)| {
+            PairLeaf::prefetch_change(medium, words, fingerprint);
+        });
+        leaves.for_each(|(words, fingerprint)| {
+            PairLeaf::prefetch_records(&self.pool, words, fingerprint);
+        });
         Ok(core::array::from_fn(|index| (routes[index], fingerprints[index])))
     }
 
@@ -133,7 +137,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         let Some(new) = new else { return Ok(true) };
         if let Some((slot, value)) = found {
             leaf.dropped |= 1 << slot;
-            if !Record::is_inline(value) {
+            if !Record::is_inline(value.encoding) {
                 formers.push(value);
             }
         }

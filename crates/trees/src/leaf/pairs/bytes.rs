@@ -74,7 +74,7 @@ impl LeafBytes {
     /// Returns `true` if an entry of the leaf names a record and has the fingerprint of `key`, the
     /// key of that record. Only then can the record vouch for an entry of a damaged leaf.
     pub fn names_record_of(&self, tagged: TaggedEntry, key: &[u8]) -> bool {
-        !Record::is_inline(tagged.entry.held_value())
+        !Record::is_inline(tagged.entry.encoding)
             && fingerprint::of(Record::hash(key)) == tagged.fingerprint
     }
 

@@ -1,15 +1,14 @@
 //! Several changes of one leaf, up to the commit store, which the caller's redo log makes.
 
 use super::{
-    ALL, CAPACITY, PairLeaf, STATE, State, entry_words, set_entry, set_tags, slots, tagged_entry,
+    ALL, CAPACITY, PairLeaf, STATE, State, encoding, entry, entry_words, matching, set_entry,
+    set_tags, slots, tagged_entry,
 };
+use crate::key::{Key, Record};
 use crate::leaf::TaggedEntry;
-use bristlecone_pmem::{Medium, PmWord};
+use bristlecone_pmem::{Medium, PmWord, Pool};
 
 impl PairLeaf {
-    /// The number of words in the line of the state.
-    pub(crate) const HEADER_WORDS: usize = STATE + 2;
-
     /// Writes `added` to slots that are not valid, and returns the word to store at
     /// [`state_word`](Self::state_word): it makes them valid and the slots of `dropped` invalid.
     /// There are as many free slots as entries. Until that word is stored, the leaf has the same
@@ -45,11 +44,25 @@ impl PairLeaf {
         new.0
     }
 
-    /// Prefetches the slot that the next entry takes.
-    pub(crate) fn prefetch_free<M: Medium>(medium: &M, words: &[PmWord]) {
-        let slot = State::load(medium, words).valid().trailing_ones() as usize;
-        if slot < CAPACITY {
-            medium.prefetch(entry_words(words, slot));
+    /// Prefetches what a change of a key with this fingerprint uses in the leaf, whose first line is
+    /// there: the entries that may have the key, and the slot that a new one takes.
+    #[inline(always)]
+    pub(crate) fn prefetch_change<M: Medium>(medium: &M, words: &[PmWord], fingerprint: u8) {
+        let free = State::load(medium, words).valid().trailing_ones() as usize;
+        let free = Some(free).filter(|&slot| slot < CAPACITY);
+        for slot in slots(matching(medium, words, fingerprint)).chain(free) {
+            medium.prefetch(&entry_words(words, slot)[..1]);
+        }
+    }
+
+    /// Prefetches the records of the entries that may have a key with this fingerprint.
+    #[inline(always)]
+    pub(crate) fn prefetch_records<M: Medium>(pool: &Pool<M>, words: &[PmWord], fingerprint: u8) {
+        let medium = pool.medium();
+        for slot in slots(matching(medium, words, fingerprint)) {
+            if !Record::is_inline(encoding(medium, words, slot)) {
+                Record::prefetch_entry(pool, entry(medium, words, slot));
+            }
         }
     }
 
