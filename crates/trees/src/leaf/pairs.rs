@@ -220,6 +220,19 @@ impl PairLeaf {
         }
         Ok(None)
     }
+
+    /// Prefetches the records of the entries with this fingerprint.
+    #[inline(always)]
+    pub(crate) fn prefetch_tagged<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        fingerprint: u8,
+    ) {
+        let medium = pool.medium();
+        for slot in slots(matching(medium, words, fingerprint)) {
+            K::prefetch_entry(pool, entry(medium, words, slot));
+        }
+    }
 }
 
 impl Leaf for PairLeaf {
@@ -280,11 +293,7 @@ impl Leaf for PairLeaf {
 
     #[inline(always)]
     fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
-        let medium = pool.medium();
-        let fingerprint = fingerprint::of(K::hash(key));
-        for slot in slots(matching(medium, words, fingerprint)) {
-            K::prefetch_entry(pool, entry(medium, words, slot));
-        }
+        Self::prefetch_tagged::<K, M>(pool, words, fingerprint::of(K::hash(key)));
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {

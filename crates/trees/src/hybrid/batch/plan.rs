@@ -20,6 +20,9 @@ pub(super) struct Plan<'a, M: Medium> {
     pub(super) formers: Vec<Value>,
 }
 
+/// The routes and fingerprints of some changes.
+type Group = [(Option<LeafRoute>, u8); BATCH];
+
 impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// Latches the leaves that cover the keys of `changes`, from left to right, and decides what
     /// changes in each. Returns `None` if a condition does not hold. Writes nothing.
@@ -31,8 +34,13 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         let mut leaves: Vec<BatchLeaf<'a, M>> = Vec::with_capacity(count);
         let (mut added, mut formers) = (Vec::with_capacity(count), Vec::new());
         let mut restarts = Restarts::default();
+        let mut groups = changes.chunks(BATCH);
+        let mut next = self.seek_group(groups.next().unwrap_or_default())?;
         for (group, changes) in changes.chunks(BATCH).enumerate() {
-            let seeked = self.seek_group(changes)?;
+            let seeked = next;
+            self.prefetch_group(&seeked);
+            // Meanwhile what this group uses arrives, and then what the next one uses.
+            next = self.seek_group(groups.next().unwrap_or_default())?;
             for (index, (change, (route, fingerprint))) in changes.iter().zip(seeked).enumerate() {
                 if let Some(latched) = self.latch_next(change.key, route, &leaves, &mut restarts)? {
                     let free_slots = PairLeaf::free_slots(self.pool.medium(), latched.0.words);
@@ -49,12 +57,8 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     }
 
     /// Returns the way to the leaf of each change, if no other thread changed it meanwhile, and the
-    /// fingerprint of its key. Descents run interleaved, and what the changes read is prefetched.
-    fn seek_group(
-        &self,
-        changes: &[PairChange<'_>],
-    ) -> Result<[(Option<LeafRoute>, u8); BATCH], Corrupt> {
-        let medium = self.pool.medium();
+    /// fingerprint of its key. Descents run interleaved. Prefetches the first line of each leaf.
+    fn seek_group(&self, changes: &[PairChange<'_>]) -> Result<Group, Corrupt> {
         let mut keys = [&[][..]; BATCH];
         let mut fingerprints = [0; BATCH];
         for ((key, fingerprint), change) in keys.iter_mut().zip(&mut fingerprints).zip(changes) {
@@ -63,20 +67,27 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         let keys = &keys[..changes.len()];
         let routes = self.inner.seek_batch::<Record>(&self.pool, keys, |leaf, _| {
             if let Ok(words) = self.pool.words(leaf, 1) {
-                medium.prefetch(words); // the line of the state
+                self.pool.medium().prefetch(words);
             }
         })?;
-        let leaves = routes.iter().zip(&fingerprints).filter_map(|(route, &fingerprint)| {
-            let leaf = self.leaf(route.as_ref()?.leaf).ok()?;
-            Some((leaf.words, fingerprint))
-        });
-        leaves.clone().for_each(|(words, fingerprint)| {
-            PairLeaf::prefetch_change(medium, words, fingerprint);
-        });
-        leaves.for_each(|(words, fingerprint)| {
-            PairLeaf::prefetch_records(&self.pool, words, fingerprint);
-        });
         Ok(core::array::from_fn(|index| (routes[index], fingerprints[index])))
+    }
+
+    /// Prefetches the entries and records that the changes of a group use.
+    fn prefetch_group(&self, group: &Group) {
+        let leaves = group.iter().filter_map(|(route, fingerprint)| {
+            let leaf = self.leaf(route.as_ref()?.leaf).ok()?;
+            Some((leaf.words, *fingerprint))
+        });
+        let mut names_record = false;
+        for (words, fingerprint) in leaves.clone() {
+            names_record |= PairLeaf::prefetch_change(self.pool.medium(), words, fingerprint);
+        }
+        if names_record {
+            for (words, fingerprint) in leaves {
+                PairLeaf::prefetch_tagged::<Record, M>(&self.pool, words, fingerprint);
+            }
+        }
     }
 
     /// Latches the leaf that covers `key`, or returns `None` if it is the last of `leaves`, which

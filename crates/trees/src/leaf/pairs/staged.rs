@@ -1,12 +1,12 @@
 //! Several changes of one leaf, up to the commit store, which the caller's redo log makes.
 
 use super::{
-    ALL, CAPACITY, PairLeaf, STATE, State, encoding, entry, entry_words, matching, set_entry,
-    set_tags, slots, tagged_entry,
+    ALL, CAPACITY, PairLeaf, STATE, State, encoding, entry_words, matching, set_entry, set_tags,
+    slots, tagged_entry,
 };
-use crate::key::{Key, Record};
+use crate::key::Record;
 use crate::leaf::TaggedEntry;
-use bristlecone_pmem::{Medium, PmWord, Pool};
+use bristlecone_pmem::{Medium, PmWord};
 
 impl PairLeaf {
     /// Writes `added` to slots that are not valid, and returns the word to store at
@@ -44,26 +44,25 @@ impl PairLeaf {
         new.0
     }
 
-    /// Prefetches what a change of a key with this fingerprint uses in the leaf, whose first line is
-    /// there: the entries that may have the key, and the slot that a new one takes.
+    /// Prefetches what a change of a key with this fingerprint uses in a leaf whose first line is
+    /// there: the entries that may have the key, and the slot that a new one takes. Returns `true`
+    /// if such an entry names a record.
     #[inline(always)]
-    pub(crate) fn prefetch_change<M: Medium>(medium: &M, words: &[PmWord], fingerprint: u8) {
+    pub(crate) fn prefetch_change<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        fingerprint: u8,
+    ) -> bool {
         let free = State::load(medium, words).valid().trailing_ones() as usize;
-        let free = Some(free).filter(|&slot| slot < CAPACITY);
-        for slot in slots(matching(medium, words, fingerprint)).chain(free) {
-            medium.prefetch(&entry_words(words, slot)[..1]);
+        if free < CAPACITY {
+            medium.prefetch(&entry_words(words, free)[..1]);
         }
-    }
-
-    /// Prefetches the records of the entries that may have a key with this fingerprint.
-    #[inline(always)]
-    pub(crate) fn prefetch_records<M: Medium>(pool: &Pool<M>, words: &[PmWord], fingerprint: u8) {
-        let medium = pool.medium();
+        let mut names_record = false;
         for slot in slots(matching(medium, words, fingerprint)) {
-            if !Record::is_inline(encoding(medium, words, slot)) {
-                Record::prefetch_entry(pool, entry(medium, words, slot));
-            }
+            medium.prefetch(&entry_words(words, slot)[..1]);
+            names_record |= !Record::is_inline(encoding(medium, words, slot));
         }
+        names_record
     }
 
     /// Returns the word whose store commits a change of the leaf.
