@@ -9,6 +9,11 @@ use bristlecone_trees::{CommittedPairs, PairChange, PairState, Record, TreeError
 use core::ops::Range;
 use thiserror::Error;
 
+/// The number of calls for which the first one of a batch takes memory.
+const FIRST_CALLS: usize = 16;
+/// The largest number of bytes that it takes for their keys and values.
+const FIRST_BYTES_MAX: usize = 4096;
+
 /// Writes of several pairs, and conditions on pairs, that [`Store::commit`] does together.
 ///
 /// A batch has one write and one condition for each key: a later call for the same key replaces the
@@ -107,7 +112,13 @@ impl Batch {
         self.calls.is_empty()
     }
 
+    #[inline]
     fn with(mut self, key: &[u8], value: Option<&[u8]>, is_condition: bool) -> Self {
+        if self.calls.is_empty() {
+            let call_bytes = key.len() + value.map_or(0, <[u8]>::len);
+            self.calls.reserve(FIRST_CALLS);
+            self.bytes.reserve(FIRST_CALLS.saturating_mul(call_bytes).min(FIRST_BYTES_MAX));
+        }
         let prefix = Record::prefix(key);
         let key = self.add(key);
         let value = value.map(|value| self.add(value));
@@ -115,6 +126,7 @@ impl Batch {
         self
     }
 
+    #[inline]
     fn add(&mut self, bytes: &[u8]) -> Range<usize> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -123,14 +135,15 @@ impl Batch {
 
     /// Returns the changes, one for each key, in the order of the keys.
     fn changes(&self) -> Vec<Change<'_>> {
-        // The number of each call, below the prefix of its key.
-        let number = |ordered: u128| ordered as u64 as usize;
+        // A word for each call: the first bits of its key, above its number.
+        let mask = self.calls.len().next_power_of_two() as u64 - 1;
+        let number = |word: u64| (word & mask) as usize;
         let key = |index: usize| &self.bytes[self.calls[index].key.clone()];
         let calls = self.calls.iter().zip(0..);
-        let mut order: Vec<_> =
-            calls.map(|(call, number)| u128::from(call.prefix) << 64 | number).collect();
+        let mut order: Vec<_> = calls.map(|(call, number)| call.prefix & !mask | number).collect();
         order.sort_unstable();
-        for tied in order.chunk_by_mut(|a, b| a >> 64 == b >> 64).filter(|tied| tied.len() > 1) {
+        for tied in order.chunk_by_mut(|a, b| a & !mask == b & !mask).filter(|tied| tied.len() > 1)
+        {
             // Stable: the calls for one key keep their order.
             tied.sort_by(|&a, &b| key(number(a)).cmp(key(number(b))));
         }

@@ -20,7 +20,7 @@ pub(super) const PAIR_BYTES: u64 = 16;
 #[derive(Debug)]
 pub struct RedoList {
     block: PmPtr,
-    pairs: Vec<(u64, u64)>,
+    bytes: Vec<u8>,
     sum: u64,
 }
 
@@ -45,16 +45,14 @@ impl RedoList {
         block: PmPtr,
         changes: &[(&PmWord, u64)],
     ) -> Result<Self, Corrupt> {
-        let mut pairs = Vec::with_capacity(changes.len());
         let mut bytes = Vec::with_capacity(Self::bytes(changes.len()) as usize);
         for &(word, value) in changes {
             let offset = offset_of(medium, word).offset();
-            pairs.push((offset, value));
-            bytes.extend_from_slice(&offset.to_le_bytes());
-            bytes.extend_from_slice(&value.to_le_bytes());
+            bytes.extend_from_slice(&(u128::from(value) << 64 | u128::from(offset)).to_le_bytes());
         }
-        medium.fill(words_at(medium, block, 2 * pairs.len())?, &bytes);
-        Ok(Self { block, pairs, sum: checksum(&bytes).into() })
+        medium.fill(words_at(medium, block, 2 * changes.len())?, &bytes);
+        let sum = checksum(&bytes).into();
+        Ok(Self { block, bytes, sum })
     }
 
     /// Stores the changes in place. Durable on return.
@@ -64,9 +62,10 @@ impl RedoList {
     /// F their lines |   -> durable in place   budget: a line a word, 1 fence
     /// ```
     pub(super) fn apply<M: Medium>(&self, medium: &M) -> Result<Fenced, Corrupt> {
-        for &(offset, value) in &self.pairs {
-            let word = words_at(medium, PmPtr::new(offset), 1)?;
-            medium.store(&word[0], value);
+        for pair in self.bytes.as_chunks().0 {
+            let pair = u128::from_le_bytes(*pair);
+            let word = words_at(medium, PmPtr::new(pair as u64), 1)?;
+            medium.store(&word[0], (pair >> 64) as u64);
             medium.flush(word);
         }
         Ok(medium.fence())
@@ -74,7 +73,7 @@ impl RedoList {
 
     /// Returns the pairs of the line that leads to the list.
     pub(super) fn place(&self) -> [(u64, u64); 2] {
-        let count = self.pairs.len() as u64;
+        let count = self.bytes.len() as u64 / PAIR_BYTES;
         [(self.block.offset(), count), (self.sum, 0)]
     }
 }

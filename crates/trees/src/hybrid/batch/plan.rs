@@ -45,6 +45,8 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
                 if let Some(latched) = self.latch_next(change.key, route, &leaves, &mut restarts)? {
                     let free_slots = PairLeaf::free_slots(self.pool.medium(), latched.0.words);
                     let (at, added) = (group * BATCH + index, added.len());
+                    // So the push has no branch that grows, and writes the leaf in place.
+                    assert!(leaves.len() < leaves.capacity(), "each leaf has a change");
                     leaves.push(BatchLeaf::new(latched, at, free_slots, added));
                 }
                 let leaf = leaves.last_mut().expect("the last leaf covers the key");
