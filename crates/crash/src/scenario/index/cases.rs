@@ -122,20 +122,21 @@ impl<K: SampleKey> CaseList<K> {
         self.wide_merge()
     }
 
-    /// Adds a merge whose left leaf gets slots in the second line of its header. The leaf was
-    /// filled from its end: so what the split has left of its array differs from what the merge
-    /// stores there.
+    /// Adds a merge whose left leaf gets the most entries that a merge moves, so that they use the
+    /// second line of its header: the left leaf loses its entries beside a full one. It was filled
+    /// from its end. So what its split has left of its array differs from what the merge stores.
     fn wide_merge(&mut self) -> Result<(), TreeError> {
         let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
         let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
         let mut trial = Trial::new(self.design, &fresh())?;
         trial.apply(&insert(KEYS_MAX * STRIDE))?;
         let descending = (1..KEYS_MAX).rev().map(|count| count * STRIDE);
-        if trial.until(descending, insert, split)?.is_none() {
-            return Ok(());
-        }
-        let back = (1..=KEYS_MAX).rev().map(|count| count * STRIDE);
-        let case = trial.until(back, remove, merge)?;
+        let Some(halved) = trial.until(descending, insert, split)? else { return Ok(()) };
+        let between = |count| [7, 3].map(|more| count * STRIDE + more);
+        let between = (1..KEYS_MAX).rev().flat_map(between);
+        let Some(full) = trial.until(between, insert, split)? else { return Ok(()) };
+        let ascending = (halved.number / STRIDE..=KEYS_MAX).map(|count| count * STRIDE);
+        let case = Trial::new(self.design, &full.setup)?.until(ascending, remove, merge)?;
         self.found("wide-merge", case);
         Ok(())
     }
