@@ -58,8 +58,10 @@ pub enum UnknownDesign {
 macro_rules! for_each_design {
     ($with:ident) => {
         $with! {
-            "btree" => $crate::designs::BTree<256>, [
+            "btree" => $crate::designs::BTree<64>, [
                 $crate::designs::BTree<512>,
+                $crate::designs::BTree<64>,
+                $crate::designs::BTree<128>,
                 $crate::designs::BTree<256>,
                 $crate::designs::BTree<1024>,
                 $crate::designs::BTree<2048>,
@@ -78,8 +80,10 @@ macro_rules! for_each_design {
                 $crate::designs::UnsortedLeaf<256>,
                 $crate::designs::UnsortedLeaf<1024>,
             ],
-            "btree-log" => $crate::designs::BTreeLog<256>, [
+            "btree-log" => $crate::designs::BTreeLog<64>, [
                 $crate::designs::BTreeLog<512>,
+                $crate::designs::BTreeLog<64>,
+                $crate::designs::BTreeLog<128>,
                 $crate::designs::BTreeLog<256>,
                 $crate::designs::BTreeLog<1024>,
             ],
@@ -89,28 +93,38 @@ macro_rules! for_each_design {
                 $crate::designs::BTreeNative<512>,
                 $crate::designs::BTreeNative<2048>,
             ],
-            "unsorted-leaf-log" => $crate::designs::UnsortedLeafLog<256>, [
+            "unsorted-leaf-log" => $crate::designs::UnsortedLeafLog<64>, [
                 $crate::designs::UnsortedLeafLog<512>,
+                $crate::designs::UnsortedLeafLog<64>,
+                $crate::designs::UnsortedLeafLog<128>,
                 $crate::designs::UnsortedLeafLog<256>,
                 $crate::designs::UnsortedLeafLog<1024>,
             ],
-            "unsorted-bitmap-log" => $crate::designs::UnsortedBitmapLog<256>, [
+            "unsorted-bitmap-log" => $crate::designs::UnsortedBitmapLog<64>, [
                 $crate::designs::UnsortedBitmapLog<512>,
+                $crate::designs::UnsortedBitmapLog<64>,
+                $crate::designs::UnsortedBitmapLog<128>,
                 $crate::designs::UnsortedBitmapLog<256>,
                 $crate::designs::UnsortedBitmapLog<1024>,
             ],
-            "btree-shadow" => $crate::designs::BTreeShadow<256>, [
+            "btree-shadow" => $crate::designs::BTreeShadow<64>, [
                 $crate::designs::BTreeShadow<512>,
+                $crate::designs::BTreeShadow<64>,
+                $crate::designs::BTreeShadow<128>,
                 $crate::designs::BTreeShadow<256>,
                 $crate::designs::BTreeShadow<1024>,
             ],
-            "unsorted-leaf-shadow" => $crate::designs::UnsortedLeafShadow<256>, [
+            "unsorted-leaf-shadow" => $crate::designs::UnsortedLeafShadow<64>, [
                 $crate::designs::UnsortedLeafShadow<512>,
+                $crate::designs::UnsortedLeafShadow<64>,
+                $crate::designs::UnsortedLeafShadow<128>,
                 $crate::designs::UnsortedLeafShadow<256>,
                 $crate::designs::UnsortedLeafShadow<1024>,
             ],
-            "unsorted-bitmap-shadow" => $crate::designs::UnsortedBitmapShadow<256>, [
+            "unsorted-bitmap-shadow" => $crate::designs::UnsortedBitmapShadow<64>, [
                 $crate::designs::UnsortedBitmapShadow<512>,
+                $crate::designs::UnsortedBitmapShadow<64>,
+                $crate::designs::UnsortedBitmapShadow<128>,
                 $crate::designs::UnsortedBitmapShadow<256>,
                 $crate::designs::UnsortedBitmapShadow<1024>,
             ],
@@ -139,8 +153,9 @@ macro_rules! for_each_design {
                 $crate::designs::WbTreeBitmapLeaf<256>,
                 $crate::designs::WbTreeBitmapLeaf<1024>,
             ],
-            "wb-tree-slot-only" => $crate::designs::WbTreeSlotOnly<128>, [
+            "wb-tree-slot-only" => $crate::designs::WbTreeSlotOnly<64>, [
                 $crate::designs::WbTreeSlotOnly<128>,
+                $crate::designs::WbTreeSlotOnly<64>,
             ],
             "wb-tree-r" => $crate::designs::WbTreeR<256>, [
                 $crate::designs::WbTreeR<512>,

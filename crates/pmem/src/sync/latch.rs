@@ -34,6 +34,7 @@ use crate::defect::Defect;
 use crate::line::LINE_BYTES;
 use crate::medium::Medium;
 use crate::word::PmWord;
+use core::convert::Infallible;
 use core::marker::PhantomData;
 use core::panic::Location;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -307,11 +308,26 @@ impl<W: LatchWord> Latch<W> {
     /// obsolete.
     #[inline(always)]
     pub fn read(&self) -> Option<Version> {
+        let Ok(version) = self.read_checked(|| Ok::<_, Infallible>(()));
+        version
+    }
+
+    /// Reads the version as [`read`](Self::read) does. Before it waits it calls `check`, which
+    /// fails if no latch can have that word.
+    ///
+    /// # Errors
+    /// The latch is not free, and `check` fails.
+    #[inline(always)]
+    pub fn read_checked<E>(
+        &self,
+        check: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Option<Version>, E> {
         let word = self.word.load();
         if word & (HELD | OBSOLETE) == 0 || !self.is_current(word) {
-            return Some(Version(word));
+            return Ok(Some(Version(word)));
         }
-        self.wait()
+        check()?;
+        Ok(self.wait())
     }
 
     #[cold]

@@ -30,11 +30,18 @@ impl<S> LeafUpdate<S> for CopyOnWrite
 where
     S: AllPmSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
 {
-    fn left_neighbor<'a, M: Medium, K: Key>(
+    fn leaf<'a, M: Medium, K: Key>(
         tree: &'a AllPm<M, K, S>,
-        path: &Path<'a, M>,
-    ) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
-        tree.left_of(path)
+        key: K::Ref<'_>,
+    ) -> Result<(Path<'a, M>, Option<Path<'a, M>>), Interrupted> {
+        let mut fork = None;
+        let (path, _) = tree.descend(DescentTarget::At(key), |path| {
+            if path.rank > 0 {
+                fork = Some(*path);
+            }
+            Ok(None::<()>)
+        })?;
+        Ok((path, fork))
     }
 
     /// ```text
@@ -57,7 +64,7 @@ where
         let last = entries.len();
         let place = if S::Leaf::is_sorted(path.node.view) { rank.min(last) } else { last };
         entries.insert(place, entry);
-        let copy = tree.pool.reserve(AllPm::<M, K, S>::NODE_BYTES)?;
+        let copy = tree.structure().reserve_node()?;
         tree.replace_leaf(path, left, held, copy, &entries, guard)
     }
 
@@ -75,7 +82,7 @@ where
             S::Leaf::slot_indices(path.node.view)?.iter().position(|&index| index == at.index);
         let mut entries = entries_of::<S::Leaf, M>(path.node.view)?;
         entries.remove(gone.expect("the search found the entry in this leaf"));
-        let copy = match tree.pool.reserve(AllPm::<M, K, S>::NODE_BYTES) {
+        let copy = match tree.structure().reserve_node() {
             Ok(copy) => copy,
             Err(PoolError::Full { .. }) => {
                 return <LoggedInPlace as LeafUpdate<S>>::remove(tree, path, left, held, at, guard);
@@ -137,6 +144,38 @@ fn entries_of<L: Layout, M: Medium>(leaf: View<'_, M>) -> Result<Vec<Entry>, Cor
     Ok(L::slot_indices(leaf)?.into_iter().map(|index| leaf.entry(L::ENTRIES, index)).collect())
 }
 
+impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+    /// Returns the left neighbour of the leaf of `path`: the last leaf below the left sibling of
+    /// the node of `fork`, the lowest node on the way to the leaf that has one.
+    pub(super) fn last_leaf_before<'a>(
+        &'a self,
+        fork: &Path<'a, M>,
+        path: &Path<'a, M>,
+    ) -> Result<NodeRef<'a, M>, Interrupted> {
+        let (mut parent, mut rank) = (fork.parent, fork.rank - 1);
+        loop {
+            let (at, _) = parent.certify(Self::child(parent.view, rank))?;
+            let node = self.structure().enter(at, parent.level - 1, &parent)?;
+            if node.level == 0 {
+                return Self::check_differ(node, path.node);
+            }
+            rank = node.certify(self.rank(node.view, DescentTarget::Last))?;
+            parent = node;
+        }
+    }
+
+    fn check_differ<'a>(
+        left: NodeRef<'a, M>,
+        leaf: NodeRef<'_, M>,
+    ) -> Result<NodeRef<'a, M>, Interrupted> {
+        if left.at == leaf.at {
+            let what = "leaf that is its own left neighbour";
+            return Err(left.view.corrupt(0, what, 0, left.at.offset()).into());
+        }
+        Ok(left)
+    }
+}
+
 impl<M: Medium, K: Key, S> AllPm<M, K, S>
 where
     S: AllPmSpec<Leaf: Linked, Inner: Linked>,
@@ -147,18 +186,12 @@ where
         path: &Path<'a, M>,
     ) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
         let Some(low) = path.low else { return Ok(None) };
-        let left = if let Some(rank) = path.rank.checked_sub(1) {
-            let (at, _) = path.parent.certify(Self::child(path.parent.view, rank))?;
-            self.structure().enter(at, 0, &path.parent)?
-        } else {
-            let low = path.parent.certify(K::read(&self.pool, low))?;
-            self.leaf_called(DescentTarget::Below(K::borrow(&low)))?.node
-        };
-        if left.at == path.node.at {
-            let what = "leaf that is its own left neighbour";
-            return Err(left.view.corrupt(0, what, 0, left.at.offset()).into());
+        if path.rank > 0 {
+            return Ok(Some(self.last_leaf_before(path, path)?));
         }
-        Ok(Some(left))
+        let low = path.parent.certify(K::read(&self.pool, low))?;
+        let left = self.leaf_called(DescentTarget::Below(K::borrow(&low)))?.node;
+        Ok(Some(Self::check_differ(left, path.node)?))
     }
 
     /// Returns the word that points to the node of `path`, and its new value if `at` takes the
@@ -168,10 +201,10 @@ where
         if path.is_root {
             return Ok((root_cell(above), root_word(at, path.node.level)));
         }
-        let word = match path.rank.checked_sub(1) {
-            None => S::Inner::LINK,
-            Some(last) => S::Inner::ENTRIES.word(S::Inner::nth(above, last)?.index) + 1,
+        let Some(last) = path.rank.checked_sub(1) else {
+            return Ok((above.word(S::Inner::LINK), S::Inner::link_word(above, at.offset())));
         };
+        let word = S::Inner::ENTRIES.word(S::Inner::nth(above, last)?.index) + 1;
         Ok((above.word(word), at.offset()))
     }
 
@@ -186,7 +219,7 @@ where
         if found != expected {
             return Err(left.view.corrupt(S::Leaf::LINK, "link of a leaf", expected, found));
         }
-        Ok((left.view.word(S::Leaf::LINK), at.offset()))
+        Ok((left.view.word(S::Leaf::LINK), S::Leaf::link_word(left.view, at.offset())))
     }
 }
 

@@ -5,7 +5,7 @@
 //! copy. So two words lead to the new nodes: the pointer to that copy, or the root word, and the
 //! link of the leaf's left neighbour.
 
-use super::descend::{DescentTarget, Interrupted, NodeGuard, NodeRef, Path};
+use super::descend::{Interrupted, NodeGuard, NodeRef, Path};
 use super::grow::Reserved;
 use super::replacement::entries_of;
 use super::{AllPm, AllPmSpec, Undo, root_cell, root_word};
@@ -58,14 +58,16 @@ where
         guard: &Guard,
     ) -> Result<bool, Interrupted> {
         let structure = self.structure();
-        let full = structure.full_path(key)?;
+        let way = structure.way_to(key)?;
+        let full = structure.full_end(&way);
         let (Some(top), Some(leaf)) = (full.first(), full.last()) else { return Ok(false) };
-        let above = self.above(top, key)?;
-        let left = self.left_of(leaf)?;
-        let _above = above.as_ref().map(|above| above.parent.upgrade()).transpose()?;
+        let above = way[..way.len() - full.len()].last();
+        let fork = way.iter().rev().find(|path| path.rank > 0);
+        let left = fork.map(|fork| self.last_leaf_before(fork, leaf)).transpose()?;
+        let _above = above.map(|above| above.parent.upgrade()).transpose()?;
         let parent = top.parent.upgrade()?;
         let mut latches: Vec<NodeGuard<'_, M>> = Vec::new();
-        for path in &full {
+        for path in full {
             latches.push(path.node.upgrade()?);
         }
         let _left = left.map(|left| left.upgrade()).transpose()?;
@@ -74,7 +76,7 @@ where
         let reserved = structure.reserve_pair(key, value)?;
         let log = self.protocol.log(&self.pool);
         let mut copies = Copies { changes: Changes::new(), reserved, log };
-        self.write_copies(&full, above.as_ref(), left, (image, rank), &mut copies)
+        self.write_copies(full, above, left, (image, rank), &mut copies)
             .inspect_err(|_| structure.free_reserved(&copies.reserved))?;
         self.swap(&copies.changes);
         for (path, latch) in full.iter().zip(latches).rev() {
@@ -86,22 +88,6 @@ where
             let _ = self.pool.try_retire(top.parent.at, Self::NODE_BYTES, guard);
         }
         Ok(true)
-    }
-
-    /// Returns the parent of `path` as the node of its own path; `None` if the parent is the root
-    /// block.
-    fn above<'a>(
-        &'a self,
-        path: &Path<'a, M>,
-        key: K::Ref<'_>,
-    ) -> Result<Option<Path<'a, M>>, Interrupted> {
-        if path.is_root {
-            return Ok(None);
-        }
-        let level = path.node.level + 1;
-        let mut reached = |path: &Path<'a, M>| Ok(path.node.level == level);
-        let (above, _) = self.structure().descend(DescentTarget::At(key), &mut reached)?;
-        if above.node.at == path.parent.at { Ok(Some(above)) } else { Err(Interrupted::Restart) }
     }
 
     /// Writes both halves of each of the `full` nodes, from the leaf with the content `leaf` up,

@@ -279,7 +279,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             Some(arrays) => NodeLatch::of(arrays.lock(parent.key(), at)),
             None => self.latch_in(view, level).map(NodeLatch::InNode),
         };
-        let Some(version) = latch.read() else { return Ok(None) };
+        let check = || self.structure().check_latched(at, view, level);
+        let Some(version) = latch.read_checked(check)? else { return Ok(None) };
         Self::check_level(view, level)?;
         Ok(Some(NodeRef { at, view, level, latch, version }))
     }

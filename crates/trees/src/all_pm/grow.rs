@@ -66,7 +66,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         value: u64,
         guard: &Guard,
     ) -> Result<bool, Interrupted> {
-        let full = self.full_path(key)?;
+        let way = self.way_to(key)?;
+        let full = self.full_end(&way);
         let (Some(top), Some(leaf)) = (full.first(), full.last()) else { return Ok(false) };
         if full.len() > self.split_levels_max() {
             // A log holds no more levels. The split of the topmost node shortens the path.
@@ -74,35 +75,37 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             return Ok(false);
         }
         let mut latches: Vec<NodeGuard<'_, M>> = vec![top.parent.upgrade()?];
-        for path in &full {
+        for path in full {
             latches.push(path.node.upgrade()?);
         }
         let image = self.image(leaf.node.view, 0)?;
         let Some(rank) = self.rank_of_absent(&image, key)? else { return Ok(false) };
         let mut reserved = self.reserve_pair(key, value)?;
-        self.insert_latched(&full, image, rank, &mut reserved)
+        self.insert_latched(full, image, rank, &mut reserved)
             .inspect_err(|_| self.free_reserved(&reserved))?;
         drop(latches);
         Ok(true)
     }
 
-    /// Returns the nodes that an insert of `key` splits, from the top down: the leaf, if it is
-    /// full, and the full nodes above it, up to the first that is not.
-    pub(super) fn full_path<'a>(
-        &'a self,
-        key: K::Ref<'_>,
-    ) -> Result<Vec<Path<'a, M>>, Interrupted> {
-        let mut full = Vec::new();
+    /// Returns the nodes on the way to `key`, from the root to the leaf.
+    pub(super) fn way_to<'a>(&'a self, key: K::Ref<'_>) -> Result<Vec<Path<'a, M>>, Interrupted> {
+        let mut way = Vec::new();
         let _ = self.descend(DescentTarget::At(key), &mut |path| {
-            let level = path.node.level;
-            if self.count(path.node.view, level) < self.shape(level).capacity {
-                full.clear();
-            } else {
-                full.push(*path);
-            }
+            way.push(*path);
             Ok(false)
         })?;
-        Ok(full)
+        Ok(way)
+    }
+
+    /// Returns the nodes of a way that an insert splits: the leaf, if it is full, and the full
+    /// nodes above it, up to the first that is not.
+    pub(super) fn full_end<'w, 'a>(&self, way: &'w [Path<'a, M>]) -> &'w [Path<'a, M>] {
+        let is_full = |path: &&Path<'a, M>| {
+            let level = path.node.level;
+            self.count(path.node.view, level) >= self.shape(level).capacity
+        };
+        let count = way.iter().rev().take_while(is_full).count();
+        &way[way.len() - count..]
     }
 
     /// Returns the rank that `key` would have in a leaf with the content `image`; `None` if the

@@ -66,7 +66,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         mode: WriteMode,
         guard: &Guard,
     ) -> Result<Put, Interrupted> {
-        let path = self.leaf(DescentTarget::At(key))?;
+        let (path, fork) = S::LeafUpdate::leaf(self, key)?;
         let leaf = path.node;
         match leaf.certify(self.search(&leaf, key))? {
             SearchResult::Found(_, entry) if mode == WriteMode::Insert => {
@@ -81,7 +81,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 Ok(Put::Full)
             }
             SearchResult::Absent(rank) => {
-                let left = S::LeafUpdate::left_neighbor(self, &path)?;
+                let left = fork.map(|fork| self.last_leaf_before(&fork, &path)).transpose()?;
                 let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::SlotStale);
                 let held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
                 let key = K::store_entry_key(&self.pool, key, value)?;

@@ -1,6 +1,6 @@
 //! The ways in which a leaf changes: insert, remove, update and split.
 
-use super::descend::{Interrupted, NodeGuard, NodeRef, Path, Siblings};
+use super::descend::{DescentTarget, Interrupted, NodeGuard, NodeRef, Path, Siblings};
 use super::{AllPm, AllPmSpec, Words};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
@@ -14,17 +14,17 @@ pub(super) const SPARSE: usize = 4;
 /// The way in which the leaves of a design change. In each method the leaf is the node of `path`,
 /// and `held` is its latch.
 pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
-    /// Returns the leaf to the left if the change also writes that leaf's link. The caller holds no
-    /// latch yet, because this may descend again.
+    /// Descends to the leaf of `key`. If inserts and removes also write the link of the left
+    /// neighbour, also returns the lowest node on the way that has a left sibling.
     ///
     /// # Errors
     /// Another thread interfered, or the tree is damaged.
     #[inline(always)]
-    fn left_neighbor<'a, M: Medium, K: Key>(
-        _tree: &'a AllPm<M, K, S>,
-        _path: &Path<'a, M>,
-    ) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
-        Ok(None)
+    fn leaf<'a, M: Medium, K: Key>(
+        tree: &'a AllPm<M, K, S>,
+        key: K::Ref<'_>,
+    ) -> Result<(Path<'a, M>, Option<Path<'a, M>>), Interrupted> {
+        Ok((tree.leaf(DescentTarget::At(key))?, None))
     }
 
     /// Adds an entry to a leaf that has space. Durable on return; after an error nothing has

@@ -156,7 +156,7 @@ impl Protocol for Redo {
 }
 
 /// The number of words of a node's header, and of an entry.
-const HEADER_WORDS: usize = 4;
+const HEADER_WORDS: usize = 2;
 const ENTRY_WORDS: usize = 2;
 
 /// An undo-redo transaction through logs in the tree's root block. Each word is logged, then

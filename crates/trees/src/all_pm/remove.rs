@@ -1,6 +1,6 @@
 //! Removal of single pairs.
 
-use super::descend::{DescentTarget, Interrupted};
+use super::descend::Interrupted;
 use super::{AllPm, AllPmSpec, LeafUpdate};
 use crate::index::TreeError;
 use crate::key::Key;
@@ -30,12 +30,12 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         key: K::Ref<'_>,
         guard: &Guard,
     ) -> Result<Option<(u64, usize)>, Interrupted> {
-        let path = self.leaf(DescentTarget::At(key))?;
+        let (path, fork) = S::LeafUpdate::leaf(self, key)?;
         let leaf = path.node;
         let found = leaf.certify(self.search(&leaf, key))?;
         let SearchResult::Found(at, entry) = found else { return Ok(None) };
         let record = leaf.certify(K::entry_block(&self.pool, entry))?;
-        let left = S::LeafUpdate::left_neighbor(self, &path)?;
+        let left = fork.map(|fork| self.last_leaf_before(&fork, &path)).transpose()?;
         let held = leaf.upgrade()?;
         let count = S::LeafUpdate::remove(self, &path, left, held, at, guard)?;
         if let Some((block, bytes)) = record {

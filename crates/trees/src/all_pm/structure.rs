@@ -14,6 +14,7 @@ use crate::node::{Changes, Entries, Image, Layout, Ordered, Slot, View};
 use crate::node_latch::NodeLatch;
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::medium::MediumError;
+use bristlecone_pmem::pool::HEADER_BYTES;
 use bristlecone_pmem::sync::{Guard, Latch, LatchBits, OnMedium};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::ops::Range;
@@ -443,8 +444,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
 
     /// Checks that `offset` is null or an offset at which a node can lie.
     fn check_pointer(&self, view: View<'_, M>, offset: u64) -> Result<(), Corrupt> {
-        let bytes = self.node_bytes();
-        let end = self.medium().len() - bytes;
+        let (bytes, offset_max) = (self.node_bytes(), self.sizes().offset_max);
+        let end = (self.medium().len() - bytes).min(offset_max);
         if offset > end || !offset.is_multiple_of(bytes) {
             return Err(view.corrupt(0, "pointer to a node", end, offset));
         }
@@ -539,9 +540,27 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         level: u64,
         latch: Latch<NodeLatch<'a, M>>,
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
-        let Some(version) = latch.read() else { return Ok(None) };
+        let check = || self.check_latched(at, view, level);
+        let Some(version) = latch.read_checked(check)? else { return Ok(None) };
         self.check_level(view, level)?;
         Ok(Some(NodeRef::new(at, view, level, latch, version)))
+    }
+
+    /// Checks place and level of a node before a thread waits for its latch. A log has links with
+    /// held latches beside them, which no thread releases there. A damaged pointer may lead there.
+    #[cold]
+    pub(super) fn check_latched(
+        &self,
+        at: PmPtr,
+        view: View<'_, M>,
+        level: u64,
+    ) -> Result<(), Corrupt> {
+        let anchor = self.anchor_at().offset();
+        let logs = anchor..anchor + self.sizes().anchor_bytes;
+        if at.offset() < HEADER_BYTES || logs.contains(&at.offset()) {
+            return Err(view.corrupt(0, "pointer to a node", logs.end, at.offset()));
+        }
+        self.check_level(view, level)
     }
 
     /// Returns the children of an inner node that are about to get another parent: those of the

@@ -12,6 +12,11 @@ use bristlecone_pmem::Medium;
 #[derive(Debug)]
 pub struct UnsortedBitmapLog<const NODE: usize>;
 
+impl<const NODE: usize> UnsortedBitmapLog<NODE> {
+    /// The most lines of a leaf in which its header and one entry lie.
+    const LINES: u32 = if NODE > 64 { 2 } else { 1 };
+}
+
 impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
     const SPEC: Spec = Spec {
         name: "unsorted-bitmap-log",
@@ -19,7 +24,7 @@ impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(5, 4),
+            insert: Cost::new(3 + Self::LINES, 4),
             update: Cost::new(1, 1),
             remove: Cost::new(3, 3),
         },

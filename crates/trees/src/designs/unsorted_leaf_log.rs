@@ -12,6 +12,11 @@ use bristlecone_pmem::Medium;
 #[derive(Debug)]
 pub struct UnsortedLeafLog<const NODE: usize>;
 
+impl<const NODE: usize> UnsortedLeafLog<NODE> {
+    /// The most lines of a leaf in which its header and one entry lie.
+    const LINES: u32 = if NODE > 64 { 2 } else { 1 };
+}
+
 impl<const NODE: usize> Design for UnsortedLeafLog<NODE> {
     const SPEC: Spec = Spec {
         name: "unsorted-leaf-log",
@@ -19,9 +24,9 @@ impl<const NODE: usize> Design for UnsortedLeafLog<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(5, 4),
+            insert: Cost::new(3 + Self::LINES, 4),
             update: Cost::new(1, 1),
-            remove: Cost::new(6, 5),
+            remove: Cost::new(4 + Self::LINES, 5),
         },
         relies_on_line_order: true, // The undo-redo log relies on it.
         features: &["optimistic-latches", "multi-get"],

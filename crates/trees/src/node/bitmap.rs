@@ -2,21 +2,22 @@
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | bitmap | commit | bit i: entry i is valid |
-//! | 1 | 8 | link | data | next leaf |
-//! | 2 | 8 | latch | transient | version |
-//! | 3 | 8 | mark | data | magic number, level |
-//! | 4.. | 16 or 32 each | entries | data | key word, value word, padding |
+//! | 0 | 8 | bitmap | commit | bit i: entry i is valid; [mark](super::header) |
+//! | 1 | 8 | link, latch | data, transient | next leaf; [latch](super::header) |
+//! | 2.. | 16 each | entries | data | key word, value word |
+//! | 4.. | or 32 each | entries | data | key word, value word, padding |
 //!
 //! 1. An entry is durable before its bit is set, so nothing relies on the order in which the words
 //!    of a line persist.
 //! 2. A slot is used again only after the store that cleared its bit is durable.
 
+use super::header::{self, BITS_MAX, LINK, Mark};
 use super::{
     Atomic, Changes, Entries, Image, Layout, Linked, SearchResult, SlotPos, View, Wordwise, Writer,
-    encode, level_of, mark, sized_magic,
+    encode, sized_magic,
 };
 use crate::key::Entry;
+use bristlecone_pmem::sync::LatchBits;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord};
 use core::cmp::Ordering;
 
@@ -28,22 +29,16 @@ pub struct Bitmap<const NODE: usize, const ENTRY_WORDS: usize = { Entry::WORDS }
 pub type WideBitmap<const NODE: usize> = Bitmap<NODE, { Entry::WIDE_WORDS }>;
 
 const COMMIT: usize = 0;
-const LINK: usize = 1;
-const LATCH: usize = 2;
-const MARK: usize = 3;
-/// The index of the first entry's first word.
-const FIRST: usize = 4;
-/// The name of the layout: "bitmap" in ASCII.
-const NAME: u64 = 0x7061_6d74_6962;
+/// The name of the layout: "bi" in ASCII.
+const NAME: u64 = 0x6962;
 
 impl<const NODE: usize, const ENTRY_WORDS: usize> Bitmap<NODE, ENTRY_WORDS> {
-    const MAGIC: u64 = sized_magic(NAME, ENTRY_WORDS);
+    const MARK: Mark = Mark::new(Self::CAPACITY, sized_magic(NAME, ENTRY_WORDS));
     const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY);
-    const GEOMETRY: () =
-        assert!(NODE.is_multiple_of(64) && Self::CAPACITY >= 4 && Self::CAPACITY <= 64);
+    const GEOMETRY: () = assert!(NODE.is_multiple_of(64) && Self::CAPACITY >= 3);
 
     fn bits(image: &Image) -> u64 {
-        image.slots.iter().fold(0, |bits, slot| bits | 1 << slot.index)
+        image.slots.iter().fold(Self::MARK.at(image.level), |bits, slot| bits | 1 << slot.index)
     }
 
     fn commit<M: Medium>(node: View<'_, M>, bitmap: u64, fenced: Fenced) -> Fenced {
@@ -54,26 +49,33 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Bitmap<NODE, ENTRY_WORDS> {
 
 impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_WORDS> {
     const BYTES: usize = NODE;
-    const CAPACITY: usize = Self::ENTRIES.capacity(NODE);
-    const LATCH: usize = LATCH;
-    const ENTRIES: Entries = Entries::new(FIRST, ENTRY_WORDS);
+    const CAPACITY: usize = {
+        let fits = Self::ENTRIES.capacity(NODE);
+        if fits < BITS_MAX { fits } else { BITS_MAX }
+    };
+    const LATCH: usize = LINK;
+    const LATCH_BITS: LatchBits = LatchBits::BesideLink;
+    const OFFSET_MAX: u64 = header::offset_max(NODE);
+    const ENTRIES: Entries = Entries::new(ENTRY_WORDS, ENTRY_WORDS);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
         let bitmap = u64::MAX.checked_shr(64 - entries.len() as u32).unwrap_or(0);
-        let header = [bitmap, link, 0, mark(Self::MAGIC, level)];
+        let bitmap = Self::MARK.at(level) | bitmap;
+        let mut header = vec![bitmap, header::link_bits(link, NODE)];
+        header.resize(ENTRY_WORDS, 0);
         encode(&header, Self::ENTRIES, entries)
     }
 
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        level_of(node, MARK, Self::MAGIC)
+        Self::MARK.level_of(node, NODE)
     }
 
     #[inline(always)]
     fn link<M: Medium>(node: View<'_, M>) -> u64 {
-        node.load(LINK)
+        header::link_of(node, NODE)
     }
 
     #[inline(always)]
@@ -99,7 +101,7 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
     }
 
     fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
-        let bitmap = node.load(COMMIT);
+        let bitmap = node.load(COMMIT) & Self::MARK.own;
         if bitmap & !Self::BITS != 0 {
             return Err(node.corrupt(
                 COMMIT,
@@ -117,8 +119,8 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
 
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         changes.push((node.word(COMMIT), Self::bits(image)));
-        if node.load(LINK) != image.link {
-            changes.push((node.word(LINK), image.link));
+        if image.link != Self::link(node) {
+            changes.push((node.word(LINK), header::link_word(node, image.link, NODE)));
         }
     }
 
@@ -127,8 +129,8 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
     /// F their line
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
-        if node.load(LINK) != image.link {
-            node.store(LINK, image.link);
+        if image.link != Self::link(node) {
+            node.store(LINK, header::link_word(node, image.link, NODE));
         }
         node.store(COMMIT, Self::bits(image));
         node.flush(COMMIT..=LINK);
@@ -173,6 +175,10 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Atomic for Bitmap<NODE, ENTRY_
 
 impl<const NODE: usize, const ENTRY_WORDS: usize> Linked for Bitmap<NODE, ENTRY_WORDS> {
     const LINK: usize = LINK;
+
+    fn link_word<M: Medium>(node: View<'_, M>, link: u64) -> u64 {
+        header::link_word(node, link, NODE)
+    }
 }
 
 impl<const NODE: usize, const ENTRY_WORDS: usize> Wordwise for Bitmap<NODE, ENTRY_WORDS> {

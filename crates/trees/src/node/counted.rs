@@ -2,30 +2,26 @@
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | count | data | number of entries |
-//! | 1 | 8 | link | data | next leaf, or leftmost child |
-//! | 2 | 8 | latch | transient | version |
-//! | 3 | 8 | mark | data | magic number, level |
-//! | 4.. | 16 or 32 each | entries | data | key word, value word, padding |
+//! | 0 | 8 | count | data | number of entries; [mark](super::header) |
+//! | 1 | 8 | link, latch | data, transient | next leaf, or leftmost child; [latch](super::header) |
+//! | 2.. | 16 each | entries | data | key word, value word |
+//! | 4.. | or 32 each | entries | data | key word, value word, padding |
 //!
 //! 1. The first `count` entries are valid. The layout decides their order.
 //! 2. No word commits a change: it is complete when all of its words are stored. The caller makes
 //!    it failure-atomic, with a log, or leaves it torn by a crash, as the volatile baseline does.
 
+use super::header::{self, LINK, Mark};
 use super::{
     Changes, Entries, Image, Layout, Linked, SearchResult, Slot, View, apply_words, encode,
-    level_of, mark, plan_words,
+    plan_words,
 };
 use crate::key::Entry;
+use bristlecone_pmem::sync::LatchBits;
 use bristlecone_pmem::{Corrupt, Medium};
 use core::cmp::Ordering;
 
 pub(super) const COUNT: usize = 0;
-const LINK: usize = 1;
-const LATCH: usize = 2;
-const MARK: usize = 3;
-/// The index of the first entry's first word.
-const FIRST: usize = 4;
 
 /// The parts in which two counted layouts differ.
 pub(super) trait Counted: Send + Sync + 'static {
@@ -33,8 +29,10 @@ pub(super) trait Counted: Send + Sync + 'static {
     const NODE: usize;
     /// The number of words of an entry.
     const ENTRY_WORDS: usize = Entry::WORDS;
-    /// The name of the layout in ASCII, as its magic number.
+    /// The start of the layout's name in ASCII, as its magic number.
     const MAGIC: u64;
+    /// The mark of the nodes.
+    const MARK: Mark = Mark::new(32, Self::MAGIC);
     /// `true` if the entries are in key order.
     const IS_SORTED: bool;
 
@@ -52,21 +50,20 @@ pub(super) trait Counted: Send + Sync + 'static {
 /// Returns the number of entries, after a check that so many fit.
 #[inline(always)]
 pub(super) fn checked_count<L: Counted, M: Medium>(node: View<'_, M>) -> Result<usize, Corrupt> {
-    let count = node.load(COUNT);
+    let count = node.load(COUNT) & L::MARK.own;
     if count > L::CAPACITY as u64 {
         return Err(node.corrupt(COUNT, "number of entries of a node", L::CAPACITY as u64, count));
     }
     Ok(count as usize)
 }
 
-/// Yields the words of `entries`, which come with their slot indices, then the link and the count
-/// of `image`.
+/// Yields the words of `entries`, which come with their slot indices, then the count of `image`.
 pub(super) fn words<'a, L: Counted>(
     entries: impl Iterator<Item = (usize, Entry)> + 'a,
     image: &Image,
 ) -> impl Iterator<Item = (usize, u64)> + 'a {
     let words = entries.flat_map(|(index, entry)| L::ENTRIES.words(index, entry));
-    words.chain([(LINK, image.link), (COUNT, image.slots.len() as u64)])
+    words.chain([(COUNT, L::MARK.at(image.level) | image.slots.len() as u64)])
 }
 
 impl<L: Counted> Layout for L {
@@ -75,27 +72,32 @@ impl<L: Counted> Layout for L {
         assert!(L::NODE.is_multiple_of(64));
         L::ENTRIES.capacity(L::NODE)
     };
-    const LATCH: usize = LATCH;
-    const ENTRIES: Entries = Entries::new(FIRST, L::ENTRY_WORDS);
+    const LATCH: usize = LINK;
+    const LATCH_BITS: LatchBits = LatchBits::BesideLink;
+    const OFFSET_MAX: u64 = header::offset_max(L::NODE);
+    const ENTRIES: Entries = Entries::new(L::ENTRY_WORDS, L::ENTRY_WORDS);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         assert!(entries.len() <= L::CAPACITY);
-        encode(&[entries.len() as u64, link, 0, mark(L::MAGIC, level)], L::ENTRIES, entries)
+        let count = L::MARK.at(level) | entries.len() as u64;
+        let mut words = vec![count, header::link_bits(link, L::NODE)];
+        words.resize(L::ENTRY_WORDS, 0);
+        encode(&words, L::ENTRIES, entries)
     }
 
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        level_of(node, MARK, L::MAGIC)
+        L::MARK.level_of(node, L::NODE)
     }
 
     #[inline(always)]
     fn link<M: Medium>(node: View<'_, M>) -> u64 {
-        node.load(LINK)
+        header::link_of(node, L::NODE)
     }
 
     #[inline(always)]
     fn count<M: Medium>(node: View<'_, M>) -> usize {
-        (node.load(COUNT) as usize).min(L::CAPACITY)
+        ((node.load(COUNT) & L::MARK.own) as usize).min(L::CAPACITY)
     }
 
     #[inline(always)]
@@ -117,6 +119,9 @@ impl<L: Counted> Layout for L {
     /// Adds every word that differs: without a commit word, only the transaction can change them
     /// together.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        if image.link != Self::link(node) {
+            changes.push((node.word(LINK), header::link_word(node, image.link, L::NODE)));
+        }
         plan_words(node, L::words_of(image), changes);
     }
 
@@ -128,10 +133,18 @@ impl<L: Counted> Layout for L {
     /// F their lines
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
+        if image.link != Self::link(node) {
+            node.store(LINK, header::link_word(node, image.link, L::NODE));
+            node.flush(LINK..=LINK);
+        }
         apply_words(node, L::words_of(image));
     }
 }
 
 impl<L: Counted> Linked for L {
     const LINK: usize = LINK;
+
+    fn link_word<M: Medium>(node: View<'_, M>, link: u64) -> u64 {
+        header::link_word(node, link, L::NODE)
+    }
 }

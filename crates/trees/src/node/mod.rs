@@ -37,6 +37,7 @@
 mod bitmap;
 mod circular;
 mod counted;
+mod header;
 mod isle;
 mod packed;
 mod range;
@@ -296,6 +297,11 @@ pub trait Wordwise: Layout {
 pub trait Linked: Layout {
     /// The index of the word that holds the link.
     const LINK: usize;
+
+    /// Returns that word with another link, for the holder of the latch.
+    fn link_word<M: Medium>(_node: View<'_, M>, link: u64) -> u64 {
+        link
+    }
 }
 
 /// A leaf layout that stores the separator word of its low key, so that recovery can find the place
@@ -369,7 +375,7 @@ fn find_ordered<L: Ordered, M: Medium>(
 /// Returns the magic number of the layout called `name` with entries of `entry_words` words: a byte
 /// before the name tells that they are wide.
 const fn sized_magic(name: u64, entry_words: usize) -> u64 {
-    ((entry_words / Entry::WORDS - 1) as u64) << 48 | name
+    ((entry_words / Entry::WORDS - 1) as u64) << 16 | name
 }
 
 /// Returns the mark of a node: the magic number of its layout, and its level.

@@ -18,7 +18,7 @@ pub struct Packed<const NODE: usize>;
 
 impl<const NODE: usize> Counted for Packed<NODE> {
     const NODE: usize = NODE;
-    const MAGIC: u64 = 0x6465_6b63_6170; // "packed"
+    const MAGIC: u64 = 0x0063_6170; // "pac"
     const IS_SORTED: bool = false;
 
     #[inline(always)]
@@ -67,7 +67,7 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
         assert!(count < Self::CAPACITY, "the caller checked for a free slot");
         writer.write_hidden(node.word(Self::ENTRIES.word(count)), entry.key);
         writer.write_hidden(node.word(Self::ENTRIES.word(count) + 1), entry.value);
-        (node.word(COUNT), count as u64 + 1)
+        (node.word(COUNT), node.load(COUNT) + 1)
     }
 
     /// ```text
@@ -87,6 +87,6 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
             writer.write_visible(node.word(Self::ENTRIES.word(at.index)), last.key);
             writer.write_visible(node.word(Self::ENTRIES.word(at.index) + 1), last.value);
         }
-        (node.word(COUNT), count as u64 - 1)
+        (node.word(COUNT), node.load(COUNT) - 1)
     }
 }

@@ -3,11 +3,9 @@
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | bitmap | commit | bit 0: the slot array is valid; bit i + 1: entry i is valid |
-//! | 1 | 8 | link | data | next leaf, or leftmost child |
-//! | 2 | 8 | latch | transient | version |
-//! | 3 | 8 | mark | data | magic number, level |
-//! | 4.. | 1 each | slot array | hint | count; then the entries' indices in key order |
+//! | 0 | 8 | bitmap | commit | bit 0: slots are valid; bit i + 1: entry i; [mark](super::header) |
+//! | 1 | 8 | link, latch | data, transient | next leaf, or leftmost child; [latch](super::header) |
+//! | 2.. | 1 each | slot array | hint | count; then the entries' indices in key order |
 //! | E.. | 16 each | entries | data | key word, value word; E is even |
 //!
 //! 1. Bit 0 is set only while the slot array is the sorted permutation of the valid entries. A
@@ -19,13 +17,15 @@
 
 mod commit;
 
+use super::header::{self, BITS_MAX, LINK, Mark};
 use super::{
     Atomic, Changes, Entries, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect,
-    encode, find_ordered, level_of, mark,
+    encode, find_ordered,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
 use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::sync::LatchBits;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
 use commit::{FencedTwice, InOneLine, SlotChange, SlotCommit};
 use core::cmp::Ordering;
@@ -42,12 +42,9 @@ pub type SlotBitmap<const NODE: usize> = SlotBitmapLayout<NODE, FencedTwice>;
 pub type SlotLine<const NODE: usize> = SlotBitmapLayout<NODE, InOneLine>;
 
 const COMMIT: usize = 0;
-const LINK: usize = 1;
-const LATCH: usize = 2;
-const MARK: usize = 3;
-const SLOTS: usize = 4;
-/// The magic number of the layout: "slotbmp" in ASCII.
-const MAGIC: u64 = 0x0070_6d62_746f_6c73 & (u64::MAX >> 8);
+const SLOTS: usize = 2;
+/// The magic number of the layout: "slo" in ASCII.
+const MAGIC: u64 = 0x006f_6c73;
 /// The bit of the bitmap that marks the slot array as valid.
 const VALID: u64 = 1;
 
@@ -55,7 +52,7 @@ const VALID: u64 = 1;
 /// begin. The slot array takes one byte for each entry and one for their number.
 const fn geometry(bytes: usize) -> (usize, usize) {
     let words = bytes / 8;
-    let mut capacity = 63; // Bits of the bitmap beside the valid bit.
+    let mut capacity = BITS_MAX - 1; // Bits of the bitmap beside the valid bit.
     loop {
         let entries = (SLOTS + (capacity + 1usize).div_ceil(8)).next_multiple_of(2);
         if entries + 2 * capacity <= words {
@@ -91,6 +88,7 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     const SLOT_LINES: u32 = (SLOTS + Self::SLOT_WORDS).div_ceil(LINE_WORDS) as u32;
     const SLOT_WORDS: usize = (Self::CAPACITY + 1).div_ceil(8);
     const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY) << 1;
+    const MARK: Mark = Mark::new(Self::CAPACITY + 1, MAGIC);
 
     const fn with_slots(beside: Cost) -> Cost {
         Cost::new(beside.lines + Self::SLOT_LINES, beside.fences)
@@ -192,21 +190,23 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     }
 
     fn bits(image: &Image) -> u64 {
-        image.slots.iter().fold(0, |bits, slot| bits | 2 << slot.index)
+        image.slots.iter().fold(Self::MARK.at(image.level), |bits, slot| bits | 2 << slot.index)
     }
 }
 
 impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = geometry(NODE).0;
-    const LATCH: usize = LATCH;
+    const LATCH: usize = LINK;
+    const LATCH_BITS: LatchBits = LatchBits::BesideLink;
+    const OFFSET_MAX: u64 = header::offset_max(NODE);
     const ENTRIES: Entries = Entries::pairs(geometry(NODE).1);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
-        let bitmap = ((1 << entries.len()) - 1) << 1 | VALID;
-        let mut header = vec![bitmap, link, 0, mark(MAGIC, level)];
+        let bitmap = Self::MARK.at(level) | ((1 << entries.len()) - 1) << 1 | VALID;
+        let mut header = vec![bitmap, header::link_bits(link, NODE)];
         let slots = core::iter::once(entries.len() as u8).chain(0..entries.len() as u8);
         let slots: Vec<u8> = slots.collect();
         header.extend(
@@ -220,12 +220,12 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        level_of(node, MARK, MAGIC)
+        Self::MARK.level_of(node, NODE)
     }
 
     #[inline(always)]
     fn link<M: Medium>(node: View<'_, M>) -> u64 {
-        node.load(LINK)
+        header::link_of(node, NODE)
     }
 
     #[inline(always)]
@@ -247,7 +247,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 
     fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         let bitmap = node.load(COMMIT);
-        let bits = bitmap & !VALID;
+        let bits = bitmap & Self::MARK.own & !VALID;
         if bits & !Self::BITS != 0 {
             return Err(node.corrupt(
                 COMMIT,
@@ -282,8 +282,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         let keeps_valid = M::INJECTS_DEFECTS && node.medium().injects(Defect::ReplayValid);
         changes.push((node.word(COMMIT), Self::bits(image) | u64::from(keeps_valid)));
-        if node.load(LINK) != image.link {
-            changes.push((node.word(LINK), image.link));
+        if image.link != Self::link(node) {
+            changes.push((node.word(LINK), header::link_word(node, image.link, NODE)));
         }
     }
 
@@ -292,8 +292,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     /// F their lines            bit, so that the array is rebuilt
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
-        if node.load(LINK) != image.link {
-            node.store(LINK, image.link);
+        if image.link != Self::link(node) {
+            node.store(LINK, header::link_word(node, image.link, NODE));
         }
         let last = Self::write_slots(node, image);
         node.store(COMMIT, Self::bits(image) | VALID);

@@ -3,7 +3,7 @@
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | slots | commit | see below |
-//! | 1 | 8 | link, latch | data, transient | see below |
+//! | 1 | 8 | link, latch | data, transient | next leaf, or leftmost child; [latch](super::header) |
 //! | 2.. | 16 each | entries | data | key word, value word |
 //!
 //! | byte of slots | field |
@@ -11,18 +11,12 @@
 //! | 0 | number of entries in bits 0 to 2, level in bits 3 to 7 |
 //! | 1 to 7 | index of the entry of that rank, from 1; bytes behind the last one are 0 |
 //!
-//! | bits of word 1 | field |
-//! | --- | --- |
-//! | 0..35 | latch |
-//! | 35..64 | next leaf or leftmost child, in multiples of the node size |
-//!
 //! 1. An entry is durable before the slots word shows it. That word alone commits an insert or a
 //!    remove, so nothing relies on the order in which the words of a line persist.
 //! 2. An index that is not among the slots is free. It is used again only after the store that
 //!    dropped it is durable.
-//! 3. Only a transaction changes the link. The log has it without a latch, and the holder of the
-//!    latch stores it with the latch as it is.
 
+use super::header::{self, LINK};
 use super::{
     Atomic, Changes, Entries, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View,
     bisect, encode, find_ordered,
@@ -37,14 +31,11 @@ use core::cmp::Ordering;
 pub struct SlotOnly<const NODE: usize>;
 
 const COMMIT: usize = 0;
-/// The index of the word of link and latch.
-const LATCH: usize = 1;
 const ENTRIES: Entries = Entries::pairs(2);
 const SLOT_BITS: usize = 8;
 /// The bits of byte 0 that hold the number of entries; the level lies above them.
 const COUNT_BITS: usize = 3;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
-const LINK_SHIFT: u32 = LatchBits::LINK_SHIFT;
 
 const _: () = assert!(LEVEL_MAX >> (SLOT_BITS - COUNT_BITS) == 0);
 
@@ -120,42 +111,28 @@ impl Slots {
     }
 }
 
-/// Returns the bits of word 1 for the link to a node of `NODE` bytes.
-///
-/// # Panics
-/// If `link` is not the offset of a node at most at [`Layout::OFFSET_MAX`].
-fn link_bits<const NODE: usize>(link: u64) -> u64 {
-    assert!(link.is_multiple_of(NODE as u64) && link <= SlotOnly::<NODE>::OFFSET_MAX);
-    (link / NODE as u64) << LINK_SHIFT
-}
-
 impl<const NODE: usize> Layout for SlotOnly<NODE> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = capacity(NODE);
-    const LATCH: usize = LATCH;
+    const LATCH: usize = LINK;
     const LATCH_BITS: LatchBits = LatchBits::BesideLink;
     const ENTRIES: Entries = ENTRIES;
-    const OFFSET_MAX: u64 = NODE as u64 * (u64::MAX >> LINK_SHIFT);
+    const OFFSET_MAX: u64 = header::offset_max(NODE);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         let slots = Slots::encode(level, 0..entries.len());
-        encode(&[slots.0, link_bits::<NODE>(link)], ENTRIES, entries)
+        encode(&[slots.0, header::link_bits(link, NODE)], ENTRIES, entries)
     }
 
-    /// A damaged link may also damage the latch beside it, so that no thread waits for it.
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        let (link, end) = (Self::link(node), node.medium().len());
-        if link >= end {
-            return Err(node.corrupt(LATCH, "pointer to a node", end, link));
-        }
+        header::check_link(node, NODE)?;
         Ok(Slots::load(node).level())
     }
 
     #[inline(always)]
     fn link<M: Medium>(node: View<'_, M>) -> u64 {
-        let kept = LatchBits::BesideLink.link();
-        (node.medium().load_beside(node.word(LATCH), kept) >> LINK_SHIFT) * NODE as u64
+        header::link_of(node, NODE)
     }
 
     #[inline(always)]
@@ -191,21 +168,20 @@ impl<const NODE: usize> Layout for SlotOnly<NODE> {
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         changes.push((node.word(COMMIT), Slots::from_image(image).0));
         if image.link != Self::link(node) {
-            changes.push((node.word(LATCH), link_bits::<NODE>(image.link)));
+            changes.push((node.word(LINK), header::link_word(node, image.link, NODE)));
         }
     }
 
     /// ```text
-    /// W slots, link    as in the log, with the latch as it is
+    /// W slots, link    as in the log
     /// F line 0
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         node.store(COMMIT, Slots::from_image(image).0);
         if image.link != Self::link(node) {
-            let latch = node.load(LATCH) & !LatchBits::BesideLink.link();
-            node.store(LATCH, link_bits::<NODE>(image.link) | latch);
+            node.store(LINK, header::link_word(node, image.link, NODE));
         }
-        node.flush(COMMIT..=LATCH);
+        node.flush(COMMIT..=LINK);
     }
 }
 

@@ -85,7 +85,7 @@ impl<const NODE: usize, S: SortedSearch, const ENTRY_WORDS: usize> Counted
 {
     const NODE: usize = NODE;
     const ENTRY_WORDS: usize = ENTRY_WORDS;
-    const MAGIC: u64 = sized_magic(0x6465_7472_6f73, ENTRY_WORDS); // "sorted"
+    const MAGIC: u64 = sized_magic(0x6f73, ENTRY_WORDS); // "so"
     const IS_SORTED: bool = true;
 
     #[inline(always)]
@@ -120,7 +120,7 @@ impl<const NODE: usize, S: SortedSearch, const ENTRY_WORDS: usize> Wordwise
             Self::write(node, index + 1, node.entry(Self::ENTRIES, index), writer);
         }
         Self::write(node, rank, entry, writer);
-        (node.word(COUNT), count as u64 + 1)
+        (node.word(COUNT), node.load(COUNT) + 1)
     }
 
     /// ```text
@@ -137,7 +137,7 @@ impl<const NODE: usize, S: SortedSearch, const ENTRY_WORDS: usize> Wordwise
         for index in at.rank + 1..count {
             Self::write(node, index - 1, node.entry(Self::ENTRIES, index), writer);
         }
-        (node.word(COUNT), count as u64 - 1)
+        (node.word(COUNT), node.load(COUNT) - 1)
     }
 }
 

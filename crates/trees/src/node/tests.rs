@@ -126,12 +126,12 @@ fn applies_an_image<L: Ordered>() {
         let mut next = image::<L>(node);
         let new = [next.insert(2, entry(25)), next.insert(4, entry(40))];
         next.slots.remove(0);
-        next.link = 0xff00;
+        next.link = 0xfc00;
         L::write_free_slots(node, &new);
         assert_eq!(keys::<L>(node), [10, 20, 30]);
         L::apply(node, &next);
         assert_eq!(keys::<L>(node), [20, 25, 30, 40]);
-        assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0xff00));
+        assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0xfc00));
     });
 }
 
@@ -162,6 +162,7 @@ proptest! {
         check_atomic::<SlotLine<256>>(&picks);
         check_atomic::<SlotLine<512>>(&picks);
         check_atomic::<Bitmap<256>>(&picks);
+        check_atomic::<Bitmap<64>>(&picks);
         check_atomic::<Bitmap<1024>>(&picks);
         check_atomic::<WideBitmap<256>>(&picks);
         check_atomic::<SlotOnly<128>>(&picks);
@@ -172,8 +173,10 @@ proptest! {
         check_atomic::<Isle<InLine, 1024>>(&picks);
         check_wordwise::<Bitmap<256>>(&picks);
         check_wordwise::<WideBitmap<256>>(&picks);
+        check_wordwise::<Packed<64>>(&picks);
         check_wordwise::<Packed<256>>(&picks);
         check_wordwise::<Packed<1024>>(&picks);
+        check_wordwise::<Sorted<64>>(&picks);
         check_wordwise::<Sorted<256>>(&picks);
         check_wordwise::<LinearSorted<128>>(&picks);
         check_wordwise::<LinearSorted<256>>(&picks);
@@ -206,14 +209,16 @@ proptest! {
 
 #[test]
 fn capacities_are_those_of_the_pages() {
-    assert_eq!([SlotBitmap::<256>::CAPACITY, SlotBitmap::<256>::ENTRIES.word(0) * 8], [13, 48]);
-    assert_eq!([SlotBitmap::<512>::CAPACITY, SlotBitmap::<512>::ENTRIES.word(0) * 8], [28, 64]);
-    assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES.word(0) * 8], [58, 96]);
-    assert_eq!([Bitmap::<256>::CAPACITY, Bitmap::<512>::CAPACITY], [14, 30]);
-    assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::<128>::CAPACITY], [62, 7]);
+    assert_eq!([SlotBitmap::<256>::CAPACITY, SlotBitmap::<256>::ENTRIES.word(0) * 8], [14, 32]);
+    assert_eq!([SlotBitmap::<512>::CAPACITY, SlotBitmap::<512>::ENTRIES.word(0) * 8], [29, 48]);
+    assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES.word(0) * 8], [58, 80]);
+    assert_eq!([Bitmap::<64>::CAPACITY, Bitmap::<128>::CAPACITY], [3, 7]);
+    assert_eq!([Bitmap::<256>::CAPACITY, Bitmap::<512>::CAPACITY], [15, 31]);
+    assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::<128>::CAPACITY], [59, 7]);
     assert_eq!([Isle::<Counters, 256>::PAIRS, Isle::<Counters, 512>::PAIRS], [12, 28]);
     assert_eq!([Isle::<Counters, 1024>::PAIRS, Isle::<Counters, 2048>::PAIRS], [60, 124]);
-    assert_eq!([Sorted::<256>::CAPACITY, Sorted::<4096>::CAPACITY], [14, 254]);
+    assert_eq!([Sorted::<64>::CAPACITY, Sorted::<512>::CAPACITY], [3, 31]);
+    assert_eq!([Sorted::<256>::CAPACITY, Sorted::<4096>::CAPACITY], [15, 255]);
     assert_eq!([LinearSorted::<128>::CAPACITY, LinearSorted::<512>::CAPACITY], [3, 15]);
     assert_eq!([WideBitmap::<256>::CAPACITY, WideBitmap::<512>::CAPACITY], [7, 15]);
 }
@@ -249,7 +254,7 @@ fn an_isle_splits_and_merges<L: Atomic>() {
         left.sort_unstable();
         let mut next = sorted_image::<L>(node);
         next.slots.truncate(left.len());
-        next.link = 0xff00;
+        next.link = 0xfc00;
         L::apply(node, &next);
         assert_eq!(sorted_image::<L>(node), next);
         assert!(!L::needs_repair(node) && L::count(node) == left.len());
@@ -270,7 +275,7 @@ fn an_isle_splits_and_merges<L: Atomic>() {
             assert_eq!(found, entry(key));
             let _ = L::remove(node, at);
         }
-        assert_eq!((L::count(node), L::link(node)), (0, 0xff00));
+        assert_eq!((L::count(node), L::link(node)), (0, 0xfc00));
         for key in (0..L::CAPACITY as u64).rev() {
             add(key);
         }
@@ -373,7 +378,7 @@ fn an_invalid_slot_array_is_passed_over_and_rebuilt() {
         }
         let sound = image::<SlotBitmap<1024>>(node);
         node.store(0, node.load(0) & !1);
-        for word in 4..12 {
+        for word in 2..10 {
             node.store(word, 0x0102_0304_0506_0708);
         }
         assert!(SlotBitmap::<1024>::needs_repair(node) && !SlotBitmap::<1024>::is_sorted(node));
@@ -396,13 +401,13 @@ fn slots_that_contradict_the_bitmap_are_damage() {
         for key in 0..4 {
             let _ = SlotBitmap::<512>::insert(node, key as usize, entry(key));
         }
-        let sound = node.load(4);
+        let sound = node.load(2);
         for (slots, what) in [
             (sound + 1, "number of slots"),
             (sound & !0xff00 | 0x0700, "slot that names no valid entry"),
             (sound & !0xff00 | 0x0100, "slot that names no valid entry"), // Index 1 in two slots.
         ] {
-            node.store(4, slots);
+            node.store(2, slots);
             assert_eq!(SlotBitmap::<512>::slot_indices(node).unwrap_err().what, what);
         }
     });

@@ -30,7 +30,7 @@ const OFFSET_MASK: u64 = (1 << super::CHECK_SHIFT) - 1;
 /// ```
 pub(super) fn write<M: Medium>(medium: &M, lines: &[PmWord], line: usize, blocks: &[PmPtr]) {
     assert!(blocks.len() <= LINE_BLOCKS, "a level has two new nodes at the most");
-    let line = line.min(lines.len() / LINE_WORDS - 1); // Only a tree of one child a node is higher.
+    let line = line.min(lines.len() / LINE_WORDS - 1); // Higher levels share the last line.
     let words = &lines[line * LINE_WORDS..][..LINE_BLOCKS];
     for (word, block) in words.iter().zip(blocks) {
         medium.store(word, checked(block.offset(), []));
