@@ -71,6 +71,7 @@ where
             latches.push(path.node.upgrade()?);
         }
         let _left = left.map(|left| left.upgrade()).transpose()?;
+        structure.check_in_use(full)?;
         let image = structure.image(leaf.node.view, 0)?;
         let Some(rank) = structure.rank_of_absent(&image, key)? else { return Ok(false) };
         let reserved = structure.reserve_pair(key, value)?;

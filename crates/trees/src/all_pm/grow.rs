@@ -78,6 +78,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         for path in full {
             latches.push(path.node.upgrade()?);
         }
+        self.check_in_use(full)?;
         let image = self.image(leaf.node.view, 0)?;
         let Some(rank) = self.rank_of_absent(&image, key)? else { return Ok(false) };
         let mut reserved = self.reserve_pair(key, value)?;
@@ -106,6 +107,19 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         };
         let count = way.iter().rev().take_while(is_full).count();
         &way[way.len() - count..]
+    }
+
+    /// Checks that the nodes of `paths`, one below the other, and the parent of the first lie in
+    /// blocks that are in use. A damaged pointer may lead to a free block, and the caller's change
+    /// would get it as a fresh one.
+    pub(super) fn check_in_use(&self, paths: &[Path<'_, M>]) -> Result<(), Corrupt> {
+        let above = paths.first().filter(|top| !top.is_root).map(|top| &top.parent);
+        for node in above.into_iter().chain(paths.iter().map(|path| &path.node)) {
+            if !self.pool_ref().is_block(node.at, self.node_bytes()) {
+                return Err(node.view.corrupt(0, "block of the tree is free in the pool", 1, 0));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the rank that `key` would have in a leaf with the content `image`; `None` if the

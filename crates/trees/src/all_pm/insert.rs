@@ -1,12 +1,12 @@
 //! Inserts and updates of single pairs.
 
-use super::descend::{DescentTarget, Interrupted};
+use super::descend::{DescentTarget, Interrupted, NodeRef};
 use super::{AllPm, AllPmSpec, LeafUpdate};
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
 use crate::node::{Layout, SearchResult};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Defect, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
 
 /// The most calls of `ensure_space` for one insert. A sound tree needs one for each level, and more
 /// only if other threads fill the leaf again. With damaged separators, a descent could miss the new
@@ -86,11 +86,24 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 let held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
                 let key = K::store_entry_key(&self.pool, key, value)?;
                 let entry = Entry::plain(key, value);
+                self.check_apart(entry, &leaf)?;
                 S::LeafUpdate::insert(self, &path, left, held, rank, entry, guard)
                     .inspect_err(|_| key::free_entry_key::<K, M>(&self.pool, entry))?;
                 Ok(Put::Done(None))
             }
         }
+    }
+
+    /// Checks that a fresh record of a key does not lie in the leaf that it is for. A damaged
+    /// pointer may have led to a free block, which the record then got.
+    #[inline(always)]
+    fn check_apart(&self, entry: Entry, leaf: &NodeRef<'_, M>) -> Result<(), Corrupt> {
+        let Some((record, bytes)) = K::entry_block(&self.pool, entry)? else { return Ok(()) };
+        let (record, leaf_at) = (record.offset(), leaf.at.offset());
+        if record < leaf_at + Self::NODE_BYTES && leaf_at < record + bytes {
+            return Err(leaf.view.corrupt(0, "block of the tree is free in the pool", 1, 0));
+        }
+        Ok(())
     }
 
     /// Updates the value of `key` if it is present. Returns the old value.

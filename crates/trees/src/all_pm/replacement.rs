@@ -139,6 +139,7 @@ where
         let held = if is_open { None } else { left };
         let _left = held.map(|left| left.upgrade()).transpose()?;
         let node = path.node.upgrade_beside(held.as_slice())?;
+        self.structure().check_in_use(core::slice::from_ref(path))?;
         let image = self.structure().image(view, 0)?;
         let middle = image.slots.len() / 2;
         if middle == 0 {
@@ -290,6 +291,7 @@ where
         let movers = self.structure().movers(&path.node, upper)?;
         let _parent = path.parent.upgrade()?;
         let _node = path.node.upgrade()?;
+        self.structure().check_in_use(core::slice::from_ref(path))?;
         let _movers = NodeRef::upgrade_all(&movers, &[])?;
         let image = self.structure().image(view, level)?;
         let middle = image.slots.len() / 2;

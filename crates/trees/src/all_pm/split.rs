@@ -45,6 +45,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     pub(super) fn split(&self, path: &Path<'_, M>) -> Result<(), Interrupted> {
         let _parent = path.parent.upgrade()?;
         let _node = path.node.upgrade()?;
+        self.check_in_use(core::slice::from_ref(path))?;
         let (level, view) = (path.node.level, path.node.view);
         let mut image = self.image(view, level)?;
         let mut fresh = Changes::new();
