@@ -98,7 +98,7 @@ impl Shared {
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
         // The word stays fresh: other code that loads it depends on all of its bits.
         let noted = Noted { word: index as u32, mask: kept, value: base & kept };
-        if entry & bit << FRESH_SHIFT != 0 && !state.noted.contains(&noted) {
+        if entry & bit << FRESH_SHIFT != 0 && state.noted_beside.insert(noted) {
             state.noted.push(noted);
         }
         if entry & bit == 0 {

@@ -3,7 +3,7 @@
 use crate::model::contents::{Cube, UnitContents};
 use crate::model::history::StoreHistory;
 use bristlecone_pmem::sync::nonce_of;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct State {
     pub(super) journal: Vec<(u32, u64, bool)>,
     /// The fresh words that runs have read, with their values.
     pub(super) noted: Vec<Noted>,
+    /// Those of them that were read beside a latch. They stay fresh, and are read again.
+    pub(super) noted_beside: HashSet<Noted>,
     pub(super) path: Vec<Fork>,
     pub(super) depth: usize,
     /// The state of the random choices, if the run makes its choices at random.
@@ -51,7 +53,7 @@ pub(super) struct Unit {
 }
 
 /// A word of the start that a run has read: its value in the bits that the run depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Noted {
     pub(crate) word: u32,
     pub(crate) mask: u64,
@@ -104,6 +106,7 @@ impl State {
             touched: Vec::new(),
             journal: Vec::new(),
             noted: Vec::new(),
+            noted_beside: HashSet::new(),
             path: Vec::new(),
             depth: 0,
             sampling: None,
