@@ -79,7 +79,7 @@ fn batches_have_a_speed_for_each_size_and_no_size_that_there_is_not() {
         flushing: Flushing::default(),
         durability: Durability::DEFAULT,
     };
-    let target = design("btree", Some(256)).unwrap();
+    let target = design("btree", None).unwrap();
     let recipe = recipe(Workload::Get);
     let speeds = batches(&target, &recipe, &[1, 3, 16], &bench).unwrap();
     assert!(speeds.len() == 3 && speeds.iter().all(|turns| turns.len() == 10));
