@@ -17,7 +17,7 @@ pub(super) struct State {
     pub(super) journal: Vec<(u32, u64, bool)>,
     /// The fresh words that runs have read, with their values.
     pub(super) noted: Vec<Noted>,
-    /// Those of them that were read beside a latch. They stay fresh, and are read again.
+    /// The noted words that were read beside a latch. They stay fresh, and are read again.
     pub(super) noted_beside: HashSet<Noted>,
     pub(super) path: Vec<Fork>,
     pub(super) depth: usize,

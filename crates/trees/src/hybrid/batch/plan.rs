@@ -10,7 +10,7 @@ use crate::leaf::pairs::PairLeaf;
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::{Corrupt, Defect, Medium};
 
-/// What a batch changes.
+/// The changes of a batch, with its leaves latched.
 pub(super) struct Plan<'a, M: Medium> {
     /// The leaves, from left to right.
     pub(super) leaves: Vec<BatchLeaf<'a, M>>,
