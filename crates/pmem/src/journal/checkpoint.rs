@@ -1,10 +1,11 @@
-//! Checkpoints: pages of working memory go to the pool file, so that segments come free.
+//! Checkpoints: pages of working memory go to the pool file, so that segments come free. One writes
+//! a part of the pool, or all of it.
 //!
 //! ```text
-//! begin: drain; the next mark starts here
+//! begin: drain; from here on records may be missing in the pages
 //! step:  clear the marks of some pages, copy them; read the head; sync the segments up to it;
 //!        write the pages
-//! end:   S pages; W mark; S mark; segments before its start are free
+//! end:   if a segment comes free: S pages; W mark where the oldest part began; S mark
 //! ```
 //!
 //! A crash before the mark is on the disk replays from the old start over pages that are old, new
@@ -12,10 +13,11 @@
 //! holds.
 
 use super::disk::{Breach, Disk, Place};
-use super::lines::{Journal, Syncer, copy_of};
+use super::lines::{Journal, Syncer, Writer, copy_of};
 use super::mark::{MARK_BYTES, Mark};
 use super::pages::PAGE_BYTES;
 use super::point::{Checkpoint, Point};
+use super::sweep::PARTS;
 use crate::line::LINE_BYTES;
 use crate::medium::MediumError;
 use core::ops::Range;
@@ -27,20 +29,25 @@ const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES as u64;
 pub(super) const STEP_PAGES: u64 = 256;
 
 impl<D: Disk> Journal<D> {
-    /// Takes a step of the checkpoint, and begins one if there is none. Returns `true` if it is
-    /// done.
+    /// Returns `true` if a checkpoint is under way, or the next part has its turn: as much of the
+    /// journal was written since the last turn, or since the oldest, as is between them.
+    pub(super) fn wants_checkpoint(&self, syncer: &Syncer) -> bool {
+        let Writer { mark: Mark { geometry, .. }, end, .. } = *self.writer.lock();
+        let between = geometry.part_bytes(self.ring.slots());
+        let sweep = &syncer.sweep;
+        syncer.checkpoint.is_some()
+            || geometry.distance(sweep.last_start(), end) >= between
+            || geometry.distance(sweep.start(), end) >= PARTS * between
+    }
+
+    /// Takes a step of the checkpoint, and begins that of the next part if there is none. Returns
+    /// `true` if it is done.
     pub(super) fn checkpoint_step(&self, syncer: &mut Syncer) -> Result<bool, MediumError> {
         // The step before may have failed (I8): its pages are marked as copied, and not written.
         self.check()?;
         if syncer.checkpoint.is_none() {
-            let mut writer = self.writer.lock();
-            self.drain(&mut writer)?;
-            let start = writer.end;
-            drop(writer);
-            syncer.checkpoint = Some(Checkpoint { start, next_page: 0 });
-            if self.disk.breaks(Breach::MarkFirst) {
-                self.write_mark(start, true)?;
-            }
+            let pages = syncer.sweep.next_part(self.writer.lock().dirty.end());
+            self.begin_checkpoint(syncer, pages)?;
         }
         if self.disk.breaks(Breach::HeadBeforeCopy) {
             self.sync(syncer)?;
@@ -66,13 +73,24 @@ impl<D: Disk> Journal<D> {
         Ok(false)
     }
 
+    fn begin_checkpoint(&self, syncer: &mut Syncer, pages: Range<u64>) -> Result<(), MediumError> {
+        let mut writer = self.writer.lock();
+        self.drain(&mut writer)?;
+        let start = writer.end;
+        drop(writer);
+        syncer.checkpoint = Some(Checkpoint { start, next_page: pages.start, pages });
+        if self.disk.breaks(Breach::MarkFirst) {
+            self.write_mark(start, true)?;
+        }
+        Ok(())
+    }
+
     /// Writes all pages that records have changed before this call, and a mark that needs none of
     /// those records.
-    pub(super) fn checkpoint(&self) -> Result<(), MediumError> {
-        let mut syncer = self.syncer.lock();
-        // The pages of one under way are written; they are synced with those of the next.
-        syncer.checkpoint = None;
-        while !self.checkpoint_step(&mut syncer)? {}
+    pub(super) fn checkpoint(&self, syncer: &mut Syncer) -> Result<(), MediumError> {
+        // The pages of one under way are written; they are synced with those of this one.
+        self.begin_checkpoint(syncer, Checkpoint::ALL)?;
+        while !self.checkpoint_step(syncer)? {}
         Ok(())
     }
 
@@ -85,11 +103,10 @@ impl<D: Disk> Journal<D> {
         let mut syncer = self.syncer.lock();
         self.sync(&mut syncer)?;
         let end = || self.writer.lock().end;
-        syncer.checkpoint = None;
         if self.disk.breaks(Breach::WholeBeforePages) {
             return self.write_mark(end(), false);
         }
-        while !self.checkpoint_step(&mut syncer)? {}
+        self.checkpoint(&mut syncer)?;
         self.write_mark(end(), false)?;
         self.end_writing();
         Ok(())
@@ -100,7 +117,8 @@ impl<D: Disk> Journal<D> {
         let checkpoint = syncer.checkpoint.as_mut().expect("a checkpoint has begun");
         let (mut runs, mut left) = (Vec::new(), STEP_PAGES);
         let mut writer = self.writer.lock();
-        while let Some(run) = writer.dirty.next_run(checkpoint.next_page, left) {
+        let end = checkpoint.pages.end;
+        while let Some(run) = writer.dirty.next_run(checkpoint.next_page..end, left) {
             checkpoint.next_page = run.end;
             left -= run.end - run.start;
             // A record that is drained from here on marks it again.
@@ -122,18 +140,27 @@ impl<D: Disk> Journal<D> {
 
     fn end_checkpoint(&self, syncer: &mut Syncer) -> Result<(), MediumError> {
         let checkpoint = syncer.checkpoint.take().expect("a checkpoint has begun");
+        syncer.sweep.end_part(&checkpoint);
+        if checkpoint.pages.end == Checkpoint::ALL.end {
+            self.work.checkpoints.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_alone = self.disk.breaks(Breach::PartAlone);
+        let start = if is_alone { checkpoint.start } else { syncer.sweep.start() };
+        let frees = start.segment > self.writer.lock().mark.start.segment;
+        if !frees && checkpoint.pages != Checkpoint::ALL {
+            return Ok(());
+        }
         if self.disk.breaks(Breach::MarkBeforePages) {
-            self.write_mark(checkpoint.start, true)?;
+            self.write_mark(start, true)?;
         }
         if self.disk.breaks(Breach::ReuseBeforeMark) {
             let mut writer = self.writer.lock();
-            writer.mark.start = checkpoint.start;
+            writer.mark.start = start;
             self.grant(&writer);
             return Ok(());
         }
         self.checked(self.disk.sync(Place::Pool))?;
-        self.write_mark(checkpoint.start, true)?;
-        self.work.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.write_mark(start, true)?;
         self.grant(&self.writer.lock());
         Ok(())
     }

@@ -38,6 +38,8 @@ pub(super) enum Breach {
     MarkBeforePages,
     /// The mark is written before the pages of its checkpoint are written.
     MarkFirst,
+    /// The mark starts where the checkpoint of one part began, and not of the oldest.
+    PartAlone,
     /// Segments are used again before the mark is synced.
     ReuseBeforeMark,
     /// A commit returns before the sync.

@@ -267,19 +267,17 @@ impl SharedJournal {
     /// more to do.
     fn work(&self, is_due: bool) -> Result<bool, MediumError> {
         let journal = &self.journal;
-        let wants_checkpoint = {
-            let mut writer = journal.writer.lock();
-            journal.drain(&mut writer)?;
-            writer.wants_checkpoint()
-        };
+        journal.drain(&mut journal.writer.lock())?;
         let mut syncer = journal.syncer.lock();
         if is_due {
             let began = now();
             journal.sync(&mut syncer)?;
             self.safe_until.store(began, Ordering::Release);
         }
-        let has_more = (wants_checkpoint || syncer.checkpoint.is_some())
-            && !journal.checkpoint_step(&mut syncer)?;
+        let has_more = journal.wants_checkpoint(&syncer);
+        if has_more {
+            journal.checkpoint_step(&mut syncer)?;
+        }
         // Threads that wait for a sync come first.
         MutexGuard::unlock_fair(syncer);
         Ok(has_more)
@@ -452,7 +450,8 @@ unsafe impl Medium for Journaled {
     /// Also brings the superblocks into the pool file: a reader without journals then refuses it.
     #[cold]
     fn sync_front(&self, _bytes: u64) -> Result<(), MediumError> {
-        self.shared.journal.checkpoint()
+        let journal = &self.shared.journal;
+        journal.checkpoint(&mut journal.syncer.lock())
     }
     #[cold]
     fn finish(&self) -> Result<(), MediumError> {

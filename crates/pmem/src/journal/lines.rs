@@ -9,6 +9,7 @@ use super::pages::{PAGE_BYTES, Pages};
 use super::point::{Checkpoint, Point};
 use super::reads::{self, Reads};
 use super::ring::Ring;
+use super::sweep::Sweep;
 use super::work::Work;
 use crate::line::{LINE_BYTES, LINE_WORDS};
 use crate::medium::{Mapped, Medium, MediumError, words_at};
@@ -43,6 +44,7 @@ pub(super) struct Journal<D> {
 #[derive(Debug)]
 pub(super) struct Syncer {
     pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) sweep: Sweep,
     /// The copies of the pages of a step. They stay allocated, so that no step maps their memory.
     pub(super) copies: Vec<u8>,
 }
@@ -67,11 +69,6 @@ impl Writer {
         self.mark.geometry.segments - (self.end.segment - self.mark.start.segment + 1)
     }
 
-    /// Returns `true` if half of the segments are used.
-    pub(super) fn wants_checkpoint(&self) -> bool {
-        self.free_segments() * 2 <= self.mark.geometry.segments
-    }
-
     /// Returns `true` if so few segments are free that no line may enter a ring of `slots` (I7).
     fn is_tight(&self, slots: u64) -> bool {
         self.free_segments() < self.mark.geometry.reserve(slots)
@@ -81,6 +78,7 @@ impl Writer {
 impl<D: Disk> Journal<D> {
     /// Returns the journal of an open whose `mark` is on the disk. The ring is stamped.
     pub(super) fn new(disk: D, memory: Mapped, ring: Ring, mark: Mark, reads: Reads) -> Self {
+        let sweep = Sweep::new(mark.start);
         let writer = Writer {
             mark,
             end: mark.start,
@@ -92,7 +90,7 @@ impl<D: Disk> Journal<D> {
             disk,
             memory,
             ring,
-            syncer: Mutex::new(Syncer { checkpoint: None, copies: Vec::new() }),
+            syncer: Mutex::new(Syncer { checkpoint: None, sweep, copies: Vec::new() }),
             writer: Mutex::new(writer),
             commits: Commits::default(),
             reads: Arc::new(reads),

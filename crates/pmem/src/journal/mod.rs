@@ -49,6 +49,7 @@ mod reads;
 mod recovery;
 mod ring;
 mod stats;
+mod sweep;
 mod trace;
 mod work;
 

@@ -70,6 +70,8 @@ const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// The number of segments of the smallest journal.
 const SEGMENTS_MIN: u64 = 16;
+/// The number of segments of a larger one, if their size allows.
+const SEGMENTS: u64 = 64;
 /// The largest number of slots of a ring.
 const SLOTS_MAX: u64 = 1 << 14;
 
@@ -86,7 +88,7 @@ impl JournalOptions {
     }
 
     pub(super) fn geometry(&self) -> Geometry {
-        let segment_bytes = (self.journal_bytes / SEGMENTS_MIN)
+        let segment_bytes = (self.journal_bytes / SEGMENTS)
             .clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
             .next_multiple_of(SECTOR_BYTES);
         let segments = self.journal_bytes.div_ceil(segment_bytes);

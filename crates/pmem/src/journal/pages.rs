@@ -45,12 +45,18 @@ impl Pages {
         Some(64 * word as u64 + u64::from(bits.trailing_zeros()))
     }
 
-    /// Returns the first marked pages from `from` on that lie side by side: at most `max`.
-    pub(super) fn next_run(&self, from: u64, max: u64) -> Option<Range<u64>> {
-        let first = self.next(from).filter(|_| max > 0)?;
+    /// Returns the first marked ones of `pages` that lie side by side: at most `max`.
+    pub(super) fn next_run(&self, pages: Range<u64>, max: u64) -> Option<Range<u64>> {
+        let first = self.next(pages.start).filter(|first| max > 0 && *first < pages.end)?;
         let is_marked = |page: &u64| self.next(*page) == Some(*page);
-        let more = (first + 1..first + max).take_while(is_marked).count() as u64;
+        let others = first + 1..pages.end.min(first + max);
+        let more = others.take_while(is_marked).count() as u64;
         Some(first..first + 1 + more)
+    }
+
+    /// Returns a number above that of each page that was ever marked.
+    pub(super) fn end(&self) -> u64 {
+        64 * self.bits.len() as u64
     }
 }
 
@@ -74,9 +80,14 @@ mod tests {
             found
         };
         assert_eq!(all(&pages), marked);
-        assert_eq!(pages.next_run(4, 2), Some(63..65));
-        assert_eq!(pages.next_run(4, 1), Some(63..64));
-        assert_eq!((pages.next_run(65, 9), pages.next_run(201, 9)), (Some(200..201), None));
+        assert_eq!(pages.next_run(4..u64::MAX, 2), Some(63..65));
+        assert_eq!(pages.next_run(4..u64::MAX, 1), Some(63..64));
+        assert_eq!(pages.next_run(4..64, 9), Some(63..64));
+        assert_eq!(
+            (pages.next_run(65..201, 9), pages.next_run(65..200, 9)),
+            (Some(200..201), None)
+        );
+        assert_eq!((pages.next_run(201..u64::MAX, 9), pages.end()), (None, 256));
         pages.clear(63);
         pages.clear(200);
         assert_eq!(all(&pages), [3, 64]);

@@ -1,6 +1,8 @@
 //! Places in a journal, and the sizes of its segments.
 
 use super::frame;
+use super::sweep::PARTS;
+use core::ops::Range;
 
 /// The place of a frame in the journal: what a reader needs to read on from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +27,23 @@ impl Point {
 /// A checkpoint that has begun.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
-    /// The place where a replay starts once the checkpoint is done.
+    /// The place from which records may be missing in its pages once it is done.
     pub(super) start: Point,
+    /// The pages that it writes, if records have changed them.
+    pub(super) pages: Range<u64>,
     /// The first page that the checkpoint has not reached.
     pub(super) next_page: u64,
 }
+
+impl Checkpoint {
+    /// The pages of a checkpoint of the whole pool.
+    pub(super) const ALL: Range<u64> = 0..u64::MAX;
+}
+
+/// The part of the segments that is left for what comes during a checkpoint.
+const SPARE: u64 = 16;
+/// The smallest number of these segments.
+const SPARE_MIN: u64 = 2;
 
 /// The sizes of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +58,18 @@ impl Geometry {
     /// Returns the file of a segment.
     pub(super) fn file_of(self, segment: u64) -> u64 {
         segment % self.segments
+    }
+
+    /// Returns the number of bytes of the journal from `start` to `end`.
+    pub(super) fn distance(self, start: Point, end: Point) -> u64 {
+        (end.segment - start.segment) * self.segment_bytes + end.offset - start.offset
+    }
+
+    /// Returns the number of bytes of the journal between the checkpoints of two parts of the pool.
+    /// Beyond all parts, some segments are left for what comes while the last one is written.
+    pub(super) fn part_bytes(self, slots: u64) -> u64 {
+        let left = self.reserve(slots) + (self.segments / SPARE).max(SPARE_MIN);
+        self.segments.saturating_sub(left).max(1) * self.segment_bytes / PARTS
     }
 
     /// Returns the largest number of records in a frame: four frames fit in a segment.

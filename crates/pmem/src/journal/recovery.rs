@@ -266,7 +266,7 @@ impl<D: Disk> Recovery<'_, D> {
     fn write_pages(&self) -> Result<(), JournalError> {
         let failed = |e| JournalError::system("write the pool to the device", e);
         let (mut bytes, mut next) = (Vec::new(), 0);
-        while let Some(run) = self.touched.next_run(next, STEP_PAGES) {
+        while let Some(run) = self.touched.next_run(next..u64::MAX, STEP_PAGES) {
             bytes.resize(((run.end - run.start) * PAGE_BYTES) as usize, 0);
             let words = self.words(run.start * PAGE_BYTES, bytes.len() / 8)?;
             self.memory.copy_out(words, &mut bytes);

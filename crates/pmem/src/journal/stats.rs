@@ -20,7 +20,7 @@ pub struct JournalStats {
     pub synced: u64,
     /// The position up to which lines are in the pool file: a replay begins there.
     pub checkpoint: u64,
-    /// The number of checkpoints that have ended since the open.
+    /// The number of times since the open that checkpoints have written all that had changed.
     pub checkpoints: u64,
     /// The number of lines that the ring can hold.
     pub ring_lines: u64,

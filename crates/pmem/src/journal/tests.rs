@@ -9,7 +9,7 @@ use super::point::Geometry;
 use super::recovery::Opening;
 use super::ring::Ring;
 use crate::line::{LINE_BYTES, LINE_WORDS};
-use crate::medium::{Mapped, Medium, words_at};
+use crate::medium::{Mapped, Medium, MediumError, words_at};
 use crate::word::PmPtr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use recorder::{Acknowledged, Files, Recorder};
@@ -41,6 +41,8 @@ enum Step {
     /// Sync, which the device refuses; then sync again.
     FailSync,
     Checkpoint,
+    /// Checkpoints of parts, until a segment comes free.
+    Free,
     /// The process dies, and the next opens the pool in the same boot.
     Kill,
     /// The pool is closed, and opened again.
@@ -145,13 +147,27 @@ impl Run {
                 assert!(self.journal.sync_to(self.journal.ring.head()).is_err());
                 self.sync();
             }
-            Step::Checkpoint => self.journal.checkpoint().map_err(|e| e.to_string())?,
+            Step::Checkpoint => {
+                let journal = &self.journal;
+                journal.checkpoint(&mut journal.syncer.lock()).map_err(|e| e.to_string())?;
+            }
+            Step::Free => self.free().map_err(|e| e.to_string())?,
             Step::Kill => self.reopen()?,
             Step::Close => {
                 self.journal.finish().map_err(|e| e.to_string())?;
                 self.acknowledge(false);
                 self.reopen()?;
             }
+        }
+        Ok(())
+    }
+
+    fn free(&self) -> Result<(), MediumError> {
+        let start = || self.journal.writer.lock().mark.start;
+        let before = start();
+        let mut syncer = self.journal.syncer.lock();
+        while start() == before {
+            self.journal.checkpoint_step(&mut syncer)?;
         }
         Ok(())
     }
@@ -307,7 +323,7 @@ fn judge(
 }
 
 const SHORT: &[Step] = &[Step::Put(0), Step::Sync];
-use Step::{Checkpoint, Close, FailSync, Kill, Put, Sync};
+use Step::{Checkpoint, Close, FailSync, Free, Kill, Put, Sync};
 
 /// The histories, by name.
 const HISTORIES: &[(&str, &[Step])] = &[
@@ -345,7 +361,23 @@ fn search_all(breach: Option<Breach>, depth: u32) -> Result<u64, String> {
     let wrapping = Search { breach, then: SHORT, depth: 0, images: 8 };
     let named = |error| format!("segments that are used again: {error}");
     search(empty(), &wrap(), wrapping, None, 1, None, &mut visited).map_err(named)?;
+    let named = |error| format!("parts: {error}");
+    search(empty(), &frees(), wrapping, None, 1, None, &mut visited).map_err(named)?;
     Ok(visited)
+}
+
+/// A history in which checkpoints of parts free segments, while others of them wait.
+fn frees() -> Vec<Step> {
+    let syncs = |first: usize| (first..first + 10).flat_map(|at| [Put(at % 2 * 2), Sync]);
+    let mut steps = Vec::from_iter(syncs(0));
+    steps.push(Free);
+    steps.extend([Put(0), Sync]);
+    for _ in 0..3 {
+        steps.extend(syncs(1));
+        steps.push(Free);
+    }
+    steps.extend([Put(2), Put(0), Sync]);
+    steps
 }
 
 /// A history that fills every segment more than once.
@@ -403,6 +435,7 @@ fn each_broken_rule_of_frames_and_checkpoints_is_found() {
         Breach::ClearAfterWrite,
         Breach::MarkBeforePages,
         Breach::MarkFirst,
+        Breach::PartAlone,
         Breach::ReuseBeforeMark,
     ]);
 }

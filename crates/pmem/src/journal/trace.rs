@@ -112,7 +112,8 @@ impl<N> Recording<N> {
         self.len() == 0
     }
 
-    /// Returns the number of marks that were written: two more than the checkpoints that ended.
+    /// Returns the number of marks that were written: two by an open and a close, and one when a
+    /// checkpoint lets segments come free.
     pub fn marks(&self) -> usize {
         let is_mark = |event: &&Event<N>| matches!(event, Event::Write(None, 4 | 5, _));
         self.events.lock().iter().filter(is_mark).count()

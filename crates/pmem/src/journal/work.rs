@@ -7,6 +7,7 @@ use core::time::Duration;
 /// Counts of what threads did.
 #[derive(Debug, Default)]
 pub(super) struct Work {
+    /// The number of times that checkpoints have written the whole pool.
     pub(super) checkpoints: AtomicU64,
     pub(super) waits: AtomicU64,
     pub(super) groups: AtomicU64,

@@ -40,7 +40,11 @@ fn run(disk: &Recorder, steps: &[Step]) -> Option<Run> {
                 false
             }
             Step::Checkpoint => {
-                let _ = run.journal.checkpoint();
+                let _ = run.journal.checkpoint(&mut run.journal.syncer.lock());
+                false
+            }
+            Step::Free => {
+                let _ = run.free();
                 false
             }
             Step::Close => {
@@ -76,7 +80,7 @@ fn check_ended(run: &mut Run) {
     // As the thread of the journal does, if it waited for the lock while a step failed.
     let step = journal.checkpoint_step(&mut journal.syncer.lock());
     assert!(matches!(step, Err(MediumError::Poisoned)), "{step:?}");
-    assert!(matches!(journal.checkpoint(), Err(MediumError::Poisoned)));
+    assert!(matches!(journal.checkpoint(&mut journal.syncer.lock()), Err(MediumError::Poisoned)));
     assert!(matches!(journal.finish(), Err(MediumError::Poisoned)));
     assert_eq!(run.disk.events(), events, "a write or sync after one that failed");
 }
