@@ -1,14 +1,16 @@
 //! The cost of checkpoints: random updates of a store with a journal of each size. In the largest
-//! none may run. Prints the time of a put at some quantiles, and the bytes that a put writes, as
-//! the journal counts them and as the kernel does (`write_bytes` of `/proc/self/io`, which includes
-//! the ring); rounds alternate, and the medians are shown. The last column is the formula of the
-//! design: of `j` bytes of journal a put, `j (1 + 2 D / L)` for data of `D` bytes and a journal of
-//! `L`, where checkpoints begin at half of it.
+//! none may run. Prints the time of a put at some quantiles, and the bytes that a put writes: as
+//! the journal counts them; as the kernel counts them for the process (`write_bytes` of
+//! `/proc/self/io`, where a sector that changes counts as all of the pages that the cache holds as
+//! one); and what the device of the folder was sent, by anyone. Rounds alternate, and the medians
+//! are shown. The last column is the formula of the design: of `j` bytes of journal a put,
+//! `j (1 + D / L)` for data of `D` bytes and a journal of `L`.
 //!
 //! `cargo run --release -p bristlecone --example checkpoints [FOLDER [PAIRS UPDATES ROUNDS MIB..]]`
 
 use bristlecone::{Durability, Error, Store};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,7 +19,7 @@ const SCALE: [u64; 3] = [500_000, 1_500_000, 5];
 /// The sizes of the journals, in MiB.
 const JOURNALS: [u64; 2] = [64, 1024];
 /// The columns.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "p50 ns",
     "p99 ns",
     "p99.9 ns",
@@ -25,6 +27,7 @@ const NAMES: [&str; 9] = [
     "journal B",
     "pool B",
     "kernel B",
+    "device B",
     "turns",
     "formula B",
 ];
@@ -84,9 +87,9 @@ fn round(
     };
     // The load leaves a checkpoint under way: what follows is steady.
     (0..updates / 4).try_for_each(|value| update(value).map(drop))?;
-    let (before, kernel_before) = (stats(), kernel_bytes()?);
+    let (before, kernel_before, device_before) = (stats(), kernel_bytes()?, device_bytes(path)?);
     let mut times = (0..updates).map(&mut update).collect::<Result<Vec<_>, _>>()?;
-    let (after, kernel_after) = (stats(), kernel_bytes()?);
+    let (after, kernel_after, device_after) = (stats(), kernel_bytes()?, device_bytes(path)?);
     let data_bytes = store.stats().used_bytes as f64;
     store.close()?;
     times.sort_unstable();
@@ -101,12 +104,21 @@ fn round(
         journal,
         a_put(after.pool_bytes_written - before.pool_bytes_written),
         a_put(kernel_after - kernel_before),
+        a_put(device_after - device_before),
         (after.checkpoints - before.checkpoints) as f64,
-        journal * (1.0 + 2.0 * data_bytes / journal_bytes as f64),
+        journal * (1.0 + data_bytes / journal_bytes as f64),
     ])
 }
 
-/// Returns the number of bytes that the kernel has sent to devices for this process.
+/// Returns the number of bytes that the device of a file was sent.
+fn device_bytes(path: &Path) -> Result<u64, Box<dyn std::error::Error>> {
+    let device = std::fs::metadata(path)?.dev();
+    let stat = format!("/sys/dev/block/{}:{}/stat", libc::major(device), libc::minor(device));
+    let sectors = std::fs::read_to_string(stat)?;
+    Ok(512 * sectors.split_whitespace().nth(6).ok_or("no sectors")?.parse::<u64>()?)
+}
+
+/// Returns the number of bytes of pages that the kernel has marked for devices for this process.
 fn kernel_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     let counters = std::fs::read_to_string("/proc/self/io")?;
     let bytes = counters.lines().find_map(|line| line.strip_prefix("write_bytes: "));
