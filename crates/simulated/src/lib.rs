@@ -7,7 +7,7 @@
 //! seconds of compile time, so a row has the forms that are used: integers at the default node
 //! size, which the laboratory takes, and integers and byte strings at the smallest, which the
 //! explorer takes. The feature `all-sizes` adds integers at all other sizes, byte strings at the
-//! default one, and a design. A build with the environment variable
+//! default one, and two designs. A build with the environment variable
 //! `BRISTLECONE_DESIGNS=NAME,NAME` has the named designs alone.
 
 mod listed;
@@ -21,7 +21,7 @@ use bristlecone_trees::erased::Forms;
 use bristlecone_trees::{Design, for_each_design};
 
 /// Designs that only claims of a paper need: the feature `all-sizes` has them.
-const OF_CLAIMS: &str = "fast-fair-wide";
+const OF_CLAIMS: &str = "fast-fair-wide,wb-tree-words";
 
 /// Returns whether this build has the design, or the store, called `name`.
 pub const fn is_built(name: &str) -> bool {

@@ -157,6 +157,11 @@ macro_rules! for_each_design {
                 $crate::designs::WbTreeSlotOnly<128>,
                 $crate::designs::WbTreeSlotOnly<64>,
             ],
+            "wb-tree-words" => $crate::designs::WbTreeWords<256>, [
+                $crate::designs::WbTreeWords<512>,
+                $crate::designs::WbTreeWords<256>,
+                $crate::designs::WbTreeWords<1024>,
+            ],
             "wb-tree-r" => $crate::designs::WbTreeR<256>, [
                 $crate::designs::WbTreeR<512>,
                 $crate::designs::WbTreeR<256>,

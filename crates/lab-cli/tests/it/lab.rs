@@ -87,8 +87,8 @@ fn every_design_runs_every_workload() {
         let of = roster.iter().find(|design| design["name"] == row["design"]);
         of.is_none_or(|design| design["persistent"] == false) && row["design"] != "bristlecone"
     };
-    // `fast-fair-wide` is not in every build.
-    let all = roster.len() + 1 + usize::from(cfg!(feature = "all-sizes"));
+    // `fast-fair-wide` and `wb-tree-words` are not in every build.
+    let all = roster.len() + 1 + 2 * usize::from(cfg!(feature = "all-sizes"));
     for (designs, count, threads) in [("fptree,wb-tree", 2, "1"), ("all", all, "2")] {
         let rows = bench(&["--design", designs, "--workload", workloads, "--threads", threads]);
         assert_eq!(rows.len(), count * 12);

@@ -66,6 +66,8 @@ conform! {
     fast_fair_r: "fast-fair-r",
     #[cfg(feature = "all-sizes")]
     fast_fair_wide: "fast-fair-wide",
+    #[cfg(feature = "all-sizes")]
+    wb_tree_words: "wb-tree-words",
     fast_fair_sp: "fast-fair-sp",
     fast_fair_sp_r: "fast-fair-sp-r",
     wo_tree: "wo-tree",

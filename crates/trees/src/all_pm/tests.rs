@@ -6,7 +6,7 @@ mod damage;
 use crate::designs::{
     BTree, BTreeLinear, BTreeLog, BTreeShadow, BTreeWal, IsleTreeAll, PersistentUnsorted,
     UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
-    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
+    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WbTreeWords,
 };
 use crate::index::{Design, PmIndex};
 use bristlecone_pmem::medium::{Count, Counts};
@@ -118,6 +118,26 @@ fn a_structural_change_is_a_transaction() {
     structural_budgets::<WbTreeSlotOnly<128>>(true);
     structural_budgets::<WbTreeSlotOnly<64>>(true);
     structural_budgets::<WbTreeR<256>>(false);
+}
+
+/// The bitmap is flushed twice, the entry once, and the slot array once for each of the words up to
+/// the last slot: the first word has the count and seven slots.
+#[test]
+fn the_printed_loop_flushes_each_word_of_the_slots() {
+    let tree = create::<WbTreeWords<1024>>();
+    let cost = |counts: Counts| (counts.lines, counts.fences);
+    for key in 0..58 {
+        let insert = counted::<WbTreeWords<1024>>(&tree, |tree| {
+            assert_eq!(tree.insert(key, key).unwrap(), None);
+        });
+        assert_eq!(cost(insert), (3 + 1 + (key + 1) / 8, 3), "{key}");
+    }
+    for key in (0..58).rev() {
+        let remove = counted::<WbTreeWords<1024>>(&tree, |tree| {
+            assert_eq!(tree.remove(key).unwrap(), Some(key));
+        });
+        assert_eq!(cost(remove), (2 + 1 + (key + 1) / 8, 3), "{key}");
+    }
 }
 
 /// Returns the lines and fences of the first two inserts that split a leaf. The first one puts a

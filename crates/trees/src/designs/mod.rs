@@ -35,6 +35,7 @@ mod wb_tree;
 mod wb_tree_bitmap_leaf;
 mod wb_tree_r;
 mod wb_tree_slot_only;
+mod wb_tree_words;
 mod wo_tree;
 mod wo_tree_r;
 
@@ -73,5 +74,6 @@ pub use wb_tree::WbTree;
 pub use wb_tree_bitmap_leaf::WbTreeBitmapLeaf;
 pub use wb_tree_r::WbTreeR;
 pub use wb_tree_slot_only::WbTreeSlotOnly;
+pub use wb_tree_words::WbTreeWords;
 pub use wo_tree::WoTree;
 pub use wo_tree_r::WoTreeR;

@@ -54,7 +54,7 @@ pub use packed::Packed;
 pub(crate) use range::check_order;
 pub use shift::ShiftedEntries;
 pub use shifted::Shifted;
-pub use slot_bitmap::{SlotBitmap, SlotLine};
+pub use slot_bitmap::{SlotBitmap, SlotLine, SlotWords};
 pub use slot_only::SlotOnly;
 pub use sorted::{LinearSorted, Sorted};
 pub use view::{Entries, View};

@@ -36,7 +36,10 @@ use core::marker::PhantomData;
 pub struct SlotBitmapLayout<const NODE: usize, T>(PhantomData<T>);
 
 /// The published layout, for a slot array of any length.
-pub type SlotBitmap<const NODE: usize> = SlotBitmapLayout<NODE, FencedTwice>;
+pub type SlotBitmap<const NODE: usize> = SlotBitmapLayout<NODE, FencedTwice<false>>;
+
+/// The published layout with the printed loop, which flushes each word of the slot array.
+pub type SlotWords<const NODE: usize> = SlotBitmapLayout<NODE, FencedTwice<true>>;
 
 /// The layout for a slot array in the line of the bitmap.
 pub type SlotLine<const NODE: usize> = SlotBitmapLayout<NODE, InOneLine>;
@@ -91,7 +94,8 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     const MARK: Mark = Mark::new(Self::CAPACITY + 1, MAGIC);
 
     const fn with_slots(beside: Cost) -> Cost {
-        Cost::new(beside.lines + Self::SLOT_LINES, beside.fences)
+        let slots = if T::BY_WORD { Self::SLOT_WORDS as u32 } else { Self::SLOT_LINES };
+        Cost::new(beside.lines + slots, beside.fences)
     }
 
     const GEOMETRY: () = assert!(

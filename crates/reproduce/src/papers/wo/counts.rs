@@ -38,7 +38,7 @@ fn lines(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimR
 fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block> {
     const SIZES: [usize; 4] = [256, 512, 1024, 2048];
     const NAMES: [&str; 6] =
-        ["wo-tree", "wo-tree-r", "btree-native", "wb-tree", "fast-fair", "fptree"];
+        ["wo-tree", "wo-tree-r", "btree-native", "wb-tree-words", "fast-fair", "fptree"];
     let records = if *workload == Workload::Insert { 0 } else { bench.scaled(OPS) };
     let work = Work::new(workload.clone(), records, bench.scaled(OPS));
     let mut curves = Vec::new();

@@ -24,7 +24,7 @@ use bristlecone_report::page::Block;
 const DESIGNS: [Named<'static>; 4] = [
     ("wo-tree", Some(1024)),
     ("btree-native", Some(1024)),
-    ("wb-tree", Some(1024)),
+    ("wb-tree-words", Some(1024)),
     ("fast-fair", Some(1024)),
 ];
 /// The number of keys in the tree for searches and deletes.

@@ -26,6 +26,8 @@ pub struct SlotChange {
 pub trait SlotCommit: Send + Sync + 'static {
     /// The maximum number of lines that header and slot array may take.
     const SLOT_LINES_MAX: u32;
+    /// `true` if each word of the array is flushed by itself.
+    const BY_WORD: bool;
     /// The maximum cost of an insert, without the flush of the array.
     const INSERT: Cost;
     /// The maximum cost of a remove, without the flush of the array.
@@ -45,12 +47,27 @@ pub trait SlotCommit: Send + Sync + 'static {
 }
 
 /// The published order, with a fence before and after the change of the array. Bitmap and array may
-/// lie in different lines.
+/// lie in different lines. The loop as it is printed steps by 8 B, so it flushes a line once for
+/// each of its words: `BY_WORD` does so.
 #[derive(Debug)]
-pub struct FencedTwice;
+pub struct FencedTwice<const BY_WORD: bool>;
 
-impl SlotCommit for FencedTwice {
+impl<const BY_WORD: bool> FencedTwice<BY_WORD> {
+    /// Flushes the array of `change`, of which the words up to `last` were stored.
+    #[inline(always)]
+    fn flush_slots<M: Medium>(node: View<'_, M>, change: &SlotChange, last: usize) {
+        if BY_WORD {
+            let words = usize::from(change.old[0].max(change.new[0])) / 8;
+            (SLOTS..=SLOTS + words).for_each(|word| node.flush(word..=word));
+        } else {
+            node.flush(SLOTS..=last);
+        }
+    }
+}
+
+impl<const BY_WORD: bool> SlotCommit for FencedTwice<BY_WORD> {
     const SLOT_LINES_MAX: u32 = 2;
+    const BY_WORD: bool = BY_WORD;
     const INSERT: Cost = Cost::new(3, 3);
     const REMOVE: Cost = Cost::new(2, 3);
 
@@ -60,7 +77,7 @@ impl SlotCommit for FencedTwice {
     /// W entry, slots from the rank on
     /// F entry, slots |
     /// C bitmap with both bits       8 B
-    /// F bitmap |      -> durable    budget: 4 lines (5 where the array has two), 3 fences
+    /// F bitmap |      -> durable    budget: 3 lines and the flushes of the array, 3 fences
     /// ```
     #[inline(always)]
     fn insert<M: Medium>(
@@ -75,8 +92,8 @@ impl SlotCommit for FencedTwice {
         node.store(word + 1, entry.value);
         let last = store_slots(node, &change.old, &change.new);
         let first_line = M::INJECTS_DEFECTS && node.medium().injects(Defect::SlotLineUnflushed);
-        node.flush(SLOTS..=if first_line { last.min(LINE_WORDS - 1) } else { last });
-        if word / LINE_WORDS > last / LINE_WORDS {
+        Self::flush_slots(node, change, if first_line { last.min(LINE_WORDS - 1) } else { last });
+        if BY_WORD || word / LINE_WORDS > last / LINE_WORDS {
             node.flush(word..=word);
         }
         let fenced = node.medium().fence();
@@ -90,14 +107,14 @@ impl SlotCommit for FencedTwice {
     /// W slots from the rank on
     /// F slots |
     /// C bitmap without the entry    8 B
-    /// F bitmap |      -> durable    budget: 3 lines (4 where the array has two), 3 fences
+    /// F bitmap |      -> durable    budget: 2 lines and the flushes of the array, 3 fences
     /// ```
     #[inline(always)]
     fn remove<M: Medium>(node: View<'_, M>, change: &SlotChange) -> Fenced {
         node.store(COMMIT, change.bitmap & !VALID);
         let _ = node.persist(COMMIT..=COMMIT);
         let last = store_slots(node, &change.old, &change.new);
-        node.flush(SLOTS..=last);
+        Self::flush_slots(node, change, last);
         let fenced = node.medium().fence();
         node.medium().commit(node.word(COMMIT), change.next, fenced);
         node.persist(COMMIT..=COMMIT)
@@ -111,6 +128,7 @@ pub struct InOneLine;
 
 impl SlotCommit for InOneLine {
     const SLOT_LINES_MAX: u32 = 1;
+    const BY_WORD: bool = false;
     const INSERT: Cost = Cost::new(1, 2);
     const REMOVE: Cost = Cost::new(0, 1);
 
