@@ -6,7 +6,9 @@
 //!    power cut before that leaves a pool without a root, which the next creation finishes.
 //! 3. A file that needs its journal is opened with it, or made whole before it is mapped.
 //! 4. The journal of a newer version is left to it.
-//! 5. Nothing syncs a mapped store that was not closed before its pool is open, which marks it as
+//! 5. A copy of a store that was not closed is refused before the journal beside it is used: the
+//!    original may need it.
+//! 6. Nothing syncs a mapped store that was not closed before its pool is open, which marks it as
 //!    torn if that fails: the system tells one caller alone.
 
 use crate::error::Error;
@@ -16,7 +18,8 @@ use bristlecone_pmem::journal::{DiskTrace, JournalError, JournalOptions, Journal
 use bristlecone_pmem::layout::CHUNK_BYTES;
 use bristlecone_pmem::medium::{FileOptions, LockedFile, MediumError, Storage};
 use bristlecone_pmem::pool::{
-    FileState, HEADER_BYTES, Opened, POOL_BYTES_MIN, Root, check_version, holds_nothing, is_closed,
+    FileState, HEADER_BYTES, Opened, POOL_BYTES_MIN, Root, check_original, check_version,
+    holds_nothing, is_closed,
 };
 use bristlecone_pmem::{
     Corrupt, Domain, Durability, FileMedium, Mapped, Medium, PmPtr, Pool, PoolError,
@@ -60,10 +63,13 @@ impl Options {
         let is_closed =
             is_closed.map_err(|e| Error::from_system(path.into(), "read the file", e))?;
         if needs || is_closed {
+            if !self.open_torn {
+                check_original(&locked).map_err(|e| Error::from_pool(path, e))?; // I5
+            }
             if let Some(journal) = &journal {
                 return self.open_journaled(locked, journal, None, path, finishes);
             }
-            Journaled::make_whole(&locked).map_err(|e| Error::from_journal(path, e))?; // I3, I5
+            Journaled::make_whole(&locked).map_err(|e| Error::from_journal(path, e))?; // I3, I6
         }
         let options = self.mapping(journal.is_some());
         let medium = Mapped::on(locked, &options).map_err(|e| Error::from_medium(path, e))?;

@@ -82,6 +82,29 @@ fn a_refused_copy_of_a_mapped_store_does_not_change() {
     assert!(salvaged == pairs(&store), "no thread wrote meanwhile");
 }
 
+/// A store was killed and moved, and a copy of its file took its path. The refused open once used
+/// up the journal: back at its path, the original had lost what the journal alone had.
+#[test]
+fn a_refused_copy_leaves_the_journal_to_the_original() {
+    let [_, journaled @ ..] = forms();
+    for options in journaled {
+        let place = place_with_lasting_numbers();
+        let store = options.create(&place.path).unwrap();
+        fill(&store);
+        drop(store);
+        let original = place.path.with_file_name("original.pool");
+        fs::rename(&place.path, &original).unwrap();
+        fs::copy(&original, &place.path).unwrap();
+        let before = fs::read(&place.path).unwrap();
+        for options in [&options, &mapped()] {
+            assert!(matches!(options.open(&place.path), Err(Error::UnclosedCopy { .. })));
+        }
+        assert!(fs::read(&place.path).unwrap() == before);
+        fs::rename(&original, &place.path).unwrap();
+        assert_eq!(options.open(&place.path).unwrap().len().unwrap(), 300);
+    }
+}
+
 #[test]
 fn a_copy_of_a_closed_store_opens_whatever_happened_before_the_close() {
     for options in forms() {

@@ -120,7 +120,7 @@ impl<M: Medium> Pool<M> {
     pub fn open(medium: M) -> Result<(Self, Opened), PoolError> {
         Self::open_if(medium, |superblock, medium| {
             superblock.check_boot(medium)?;
-            superblock.check_file(medium)
+            superblock.check_file(medium.file_id())
         })
     }
 

@@ -21,7 +21,7 @@ pub use crate::layout::{HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
 pub use error::PoolError;
 pub use file::{Opened, Pool};
 pub use root::Root;
-pub use superblock::{FileState, check_version, holds_nothing, is_closed};
+pub use superblock::{FileState, check_original, check_version, holds_nothing, is_closed};
 
 /// The format version that this library writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 2;

@@ -34,7 +34,7 @@ use crate::checksum::checksum_words;
 use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
-use crate::medium::{self, Domain, Medium};
+use crate::medium::{self, Domain, LockedFile, Medium, MediumError};
 use crate::word::{PmPtr, PmWord};
 use core::ops::Range;
 use std::fs::File;
@@ -279,14 +279,14 @@ impl Superblock {
         Err(PoolError::MayBeTorn { opened_in, now })
     }
 
-    /// Checks that the pool was closed, or was open in the file of `medium`. A copy that was made
-    /// while a process wrote mixes pages of different times. One that was made after the process
-    /// had died is whole; nothing in it says which of the two it is.
+    /// Checks that the pool was closed, or was open in the file that has the id `found`. A copy
+    /// that was made while a process wrote mixes pages of different times. One that was made after
+    /// the process had died is whole; nothing in it says which of the two it is.
     ///
     /// # Errors
     /// The pool was not closed, and was open in another file.
-    pub(super) fn check_file<M: Medium>(&self, medium: &M) -> Result<(), PoolError> {
-        let (original, found) = (self.file_id, medium.file_id());
+    pub(super) fn check_file(&self, found: [u64; 2]) -> Result<(), PoolError> {
+        let original = self.file_id;
         let differs = |at: usize| original[at] != found[at] && original[at] != 0 && found[at] != 0;
         // The birth tells a copy that got the number of a removed original.
         if differs(0) || (original[0] == found[0] && differs(1)) {
@@ -450,22 +450,38 @@ pub fn check_version(file: &File) -> Result<(), PoolError> {
 /// # Errors
 /// The file cannot be read.
 pub fn is_closed(file: &File) -> io::Result<bool> {
+    let bytes = file.metadata()?.len();
+    Ok(newest(file)?.is_some_and(|newest| newest.is_closed() && newest.check(bytes).is_ok()))
+}
+
+/// Checks that the pool in a file was closed, or was open in this file, as far as its superblocks
+/// say. So a copy that an open refuses can be told before its journal is used.
+///
+/// # Errors
+/// [`PoolError::UnclosedCopy`], or the file cannot be read.
+pub fn check_original(locked: &LockedFile) -> Result<(), PoolError> {
+    let newest = newest(locked.file()).map_err(|e| MediumError::system("read the file", e))?;
+    newest.map_or(Ok(()), |newest| newest.check_file(locked.file_id()))
+}
+
+/// Returns the newer superblock of the pool in `file`, or `None` if no copy is whole, one is of
+/// another version, or the file is too short.
+fn newest(file: &File) -> io::Result<Option<Superblock>> {
     let mut newest: Option<Superblock> = None;
     for at in COPIES {
         let mut bytes = [0; 8 * WORDS];
         match file.read_exact_at(&mut bytes, at) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
         let (words, _) = bytes.as_chunks();
         let words = core::array::from_fn(|i| u64::from_le_bytes(words[i]));
-        let Ok(copy) = Superblock::decode(&words, at) else { return Ok(false) };
+        let Ok(copy) = Superblock::decode(&words, at) else { return Ok(None) };
         if copy.is_some_and(|copy| newest.is_none_or(|newest| copy.sequence > newest.sequence)) {
             newest = copy;
         }
     }
-    let bytes = file.metadata()?.len();
-    Ok(newest.is_some_and(|newest| newest.is_closed() && newest.check(bytes).is_ok()))
+    Ok(newest)
 }
 
 /// Returns `true` if `file` contains no pool and nothing else: it is empty, or a crash interrupted

@@ -168,7 +168,7 @@ fn an_open_pool_in_another_file_is_refused_and_a_closed_or_older_one_is_not() {
     let copied = |superblock: Superblock| {
         let read = Superblock::decode(&superblock.encode(), 0).unwrap().unwrap();
         assert_eq!(read, Superblock { file_id: read.file_id, ..superblock });
-        match read.check_file(&medium) {
+        match read.check_file(medium.file_id()) {
             Err(PoolError::UnclosedCopy { original, found }) => Some((original, found)),
             other => {
                 other.unwrap();
