@@ -6,7 +6,7 @@
 //! | --- | --- | --- | --- |
 //! | 0 | 8 | magic | `BRSTLCNJ` |
 //! | 8 | 8 | sequence | one more at each writing; the higher one counts |
-//! | 16 | 8 | nonce | random, drawn at each open with a journal |
+//! | 16 | 8 | nonce | random, drawn at each open with a journal and by `make_whole` |
 //! | 24 | 8 | needs | 1: the pool needs its journal; 0: it is whole |
 //! | 32 | 8 | `segment_bytes` | size of a segment |
 //! | 40 | 8 | segments | number of files |

@@ -277,7 +277,8 @@ impl<D: Disk> Recovery<'_, D> {
     }
 }
 
-/// Makes the pool on `disk` whole and marks it so: it needs no journal any more.
+/// Makes the pool on `disk` whole and marks it so: it needs no journal any more. The mark gets a
+/// nonce of its own: the pool may be a copy, and its original may need the journal of the old one.
 pub(super) fn end_journal<D: Disk>(
     disk: &D,
     memory: &Mapped,
@@ -285,6 +286,6 @@ pub(super) fn end_journal<D: Disk>(
     boot: Option<[u64; 2]>,
 ) -> Result<(), JournalError> {
     let Some(mark) = make_whole(disk, memory, ring, boot)? else { return Ok(()) };
-    let mark = Mark { sequence: mark.sequence + 1, needs: false, ..mark };
+    let mark = Mark { sequence: mark.sequence + 1, nonce: memory.draw(), needs: false, ..mark };
     put_mark(disk, &mark).map_err(|e| JournalError::system("write the journal's mark", e))
 }

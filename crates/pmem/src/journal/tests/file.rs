@@ -302,6 +302,34 @@ fn a_journal_that_a_moved_pool_needs_is_set_aside() {
     assert!(!left.exists());
 }
 
+/// A copy that was made whole once had the nonce of the original. So an open of the copy, at the
+/// path of the original, removed the journal that the original needs.
+#[test]
+fn a_journal_that_the_original_of_a_whole_copy_needs_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, moved, copy] = ["a", "b", "c"].map(|name| {
+        [".pool", ".pool.journal", ".pool.journal.left"]
+            .map(|end| folder.path().join(format!("{name}{end}")))
+    });
+    create(&path[0]);
+    let (pool, _) = open(&path[0], Durability::Commit);
+    put(&pool, 7);
+    std::fs::copy(&path[0], &copy[0]).unwrap();
+    std::fs::create_dir(&copy[1]).unwrap();
+    for entry in std::fs::read_dir(&path[1]).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy[1].join(entry.file_name())).unwrap();
+    }
+    put(&pool, 8);
+    drop(pool);
+    Journaled::make_whole(&LockedFile::open_within(&copy[0], Duration::ZERO).unwrap()).unwrap();
+    std::fs::rename(&path[0], &moved[0]).unwrap();
+    std::fs::rename(&copy[0], &path[0]).unwrap();
+    drop(Journaled::open(&path[0], &options(Durability::Commit)).unwrap());
+    std::fs::rename(&path[2], &moved[1]).unwrap();
+    assert_eq!(answer(&open(&moved[0], Durability::Commit).0), 8);
+}
+
 /// A file, or a folder with files of others, where a journal is to be set aside stays. It once
 /// blocked every open.
 #[test]
