@@ -54,7 +54,8 @@ impl<const WORDS: usize> Blocks<WORDS> {
     /// # Errors
     /// The system has no address space left.
     pub fn new() -> Result<Self, MediumError> {
-        let spare = SPARE.with_borrow_mut(Vec::pop);
+        // A thread that ends has no spare list any more.
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
         let ready = if spare.is_some() { STEP_BYTES_MIN / Self::BLOCK_BYTES } else { 0 };
         let range = spare.map_or_else(|| Range::reserve(RESERVE_BYTES), Ok)?;
         let base = range.base();

@@ -1,9 +1,12 @@
 //! Several threads on one store.
 
-use crate::{place, small};
-use bristlecone::Store;
+use crate::{journaled, mapped, place, small};
+use bristlecone::{Durability, Store};
+use std::cell::OnceCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A generator with a fixed seed: the same steps in every run.
 struct Steps(u64);
@@ -43,6 +46,59 @@ fn a_store_goes_to_threads_and_back() {
     handle.join().unwrap();
     assert_eq!(store.get("from").unwrap().unwrap(), b"a thread");
     Arc::into_inner(store).unwrap().close().unwrap();
+}
+
+/// A user of stores at the very end of a thread.
+struct AtEnd(Vec<Arc<Store>>, Arc<AtomicU64>);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        let used = catch_unwind(AssertUnwindSafe(|| {
+            for store in &self.0 {
+                store.put("short", "pair").unwrap();
+                store.put("long", [7; 5000]).unwrap();
+                assert_eq!(store.get("long").unwrap().unwrap(), [7; 5000]);
+                assert_eq!(store.scan("a".."z").count(), 3);
+                assert!(store.delete("early").unwrap());
+                // A new one has inner nodes of its own.
+                small().create(store.path().with_extension("new")).unwrap().close().unwrap();
+            }
+        }));
+        self.1.store(u64::from(used.is_ok()), Ordering::Relaxed);
+    }
+}
+
+/// Destructors of thread-locals run in an order that no one chooses. A write in one panicked where
+/// those of the store had run before, and that ends the process.
+#[test]
+fn the_destructor_of_a_thread_local_uses_stores() {
+    thread_local!(static AT_END: OnceCell<AtEnd> = const { OnceCell::new() });
+    let places = [place(), place(), place()];
+    let options = [
+        mapped(),
+        journaled(Durability::Interval(Duration::from_secs(3600))),
+        journaled(Durability::Commit),
+    ];
+    let all = || places.iter().zip(&options);
+    let stores = all().map(|(place, options)| Arc::new(options.create(&place.path).unwrap()));
+    let stores: Vec<_> = stores.collect();
+    let used = Arc::new(AtomicU64::new(0));
+    let at_end = AtEnd(stores.clone(), Arc::clone(&used));
+    let thread = std::thread::spawn(|| {
+        AT_END.with(|cell| {
+            // Set before the thread uses a store, so it is dropped last.
+            let at_end = cell.get_or_init(|| at_end);
+            at_end.0.iter().for_each(|store| store.put("early", "1").unwrap());
+        });
+    });
+    thread.join().unwrap();
+    assert_eq!(used.load(Ordering::Relaxed), 1);
+    drop(stores);
+    for (place, options) in all() {
+        let store = options.open(&place.path).unwrap();
+        assert_eq!(store.len().unwrap(), 2);
+        assert_eq!(store.get("long").unwrap().unwrap(), [7; 5000]);
+    }
 }
 
 /// Four writers use the same keys. Every value that a thread reads is one that a writer wrote to

@@ -2,11 +2,19 @@
 
 use crate::line::{LINE_BYTES, line_of};
 use core::cell::RefCell;
+use parking_lot::Mutex;
+
+/// Ranges of lines: the address of the first, and their number.
+type Ranges = Vec<(usize, usize)>;
 
 thread_local! {
-    /// Ranges of lines: the address of the first, and their number.
-    static NOTED: RefCell<Vec<(usize, usize)>> = const { RefCell::new(Vec::new()) };
+    static NOTED: RefCell<Ranges> = const { RefCell::new(Vec::new()) };
 }
+
+/// The ranges of threads that end: `NOTED` may be gone when a destructor of another thread-local
+/// writes. They share this list. A fence of one holds it while it copies the lines of all, so each
+/// fence returns after the copies of what its thread has noted.
+static LATE: Mutex<Ranges> = Mutex::new(Vec::new());
 
 /// Notes the lines that the `bytes` bytes from `address` touch.
 #[inline]
@@ -15,12 +23,22 @@ pub(super) fn note(address: usize, bytes: usize) {
         return;
     }
     let first = line_of(address);
-    let count = (line_of(address + bytes - 1) - first) / LINE_BYTES + 1;
-    NOTED.with_borrow_mut(|noted| {
-        if noted.last() != Some(&(first, count)) {
-            noted.push((first, count));
-        }
-    });
+    let range = (first, (line_of(address + bytes - 1) - first) / LINE_BYTES + 1);
+    if NOTED.try_with(|noted| add(&mut noted.borrow_mut(), range)).is_err() {
+        note_late(range);
+    }
+}
+
+#[inline(always)]
+fn add(noted: &mut Ranges, range: (usize, usize)) {
+    if noted.last() != Some(&range) {
+        noted.push(range);
+    }
+}
+
+#[cold]
+fn note_late(range: (usize, usize)) {
+    add(&mut LATE.lock(), range);
 }
 
 /// Calls `copy` with the noted ranges that begin in the `bytes` bytes from `base`, and with the
@@ -29,26 +47,42 @@ pub(super) fn note(address: usize, bytes: usize) {
 /// A range that an error left unfenced may be of another medium, which was here before and was
 /// longer. What does not exist any more is not copied.
 #[inline]
-pub(super) fn take(base: usize, bytes: usize, copy: impl FnOnce(&[(usize, usize)], u64)) {
-    NOTED.with_borrow_mut(|noted| {
-        let is_ours = |&(first, _): &(usize, usize)| first.wrapping_sub(base) < bytes;
-        let (mut lines, mut all_ours) = (0, true);
-        for (first, count) in noted.iter_mut() {
-            let at = first.wrapping_sub(base);
-            if at < bytes {
-                *count = (*count).min((bytes - at) / LINE_BYTES);
-                lines += *count as u64;
-            } else {
-                all_ours = false;
-            }
-        }
-        if all_ours {
-            copy(noted, lines);
-            noted.clear();
+pub(super) fn take(base: usize, bytes: usize, copy: impl Fn(&[(usize, usize)], u64)) {
+    let taken = NOTED.try_with(|noted| take_from(&mut noted.borrow_mut(), base, bytes, &copy));
+    if taken.is_err() {
+        take_late(base, bytes, &copy);
+    }
+}
+
+#[cold]
+fn take_late(base: usize, bytes: usize, copy: &impl Fn(&[(usize, usize)], u64)) {
+    take_from(&mut LATE.lock(), base, bytes, copy);
+}
+
+#[inline(always)]
+fn take_from(
+    noted: &mut Ranges,
+    base: usize,
+    bytes: usize,
+    copy: &impl Fn(&[(usize, usize)], u64),
+) {
+    let is_ours = |&(first, _): &(usize, usize)| first.wrapping_sub(base) < bytes;
+    let (mut lines, mut all_ours) = (0, true);
+    for (first, count) in noted.iter_mut() {
+        let at = first.wrapping_sub(base);
+        if at < bytes {
+            *count = (*count).min((bytes - at) / LINE_BYTES);
+            lines += *count as u64;
         } else {
-            let ours: Vec<_> = noted.iter().copied().filter(is_ours).collect();
-            copy(&ours, lines);
-            noted.retain(|range| !is_ours(range));
+            all_ours = false;
         }
-    });
+    }
+    if all_ours {
+        copy(noted, lines);
+        noted.clear();
+    } else {
+        let ours: Ranges = noted.iter().copied().filter(is_ours).collect();
+        copy(&ours, lines);
+        noted.retain(|range| !is_ours(range));
+    }
 }

@@ -124,6 +124,8 @@ impl Drop for Local {
 /// the pool, or in the pools, of the pin.
 pub struct Guard {
     place: usize,
+    /// The address of the slot that this pin alone has; 0 if its thread has one.
+    late: usize,
     // A pin belongs to its thread, so the guard is neither `Send` nor `Sync`.
     _thread: PhantomData<*const ()>,
 }
@@ -138,9 +140,7 @@ impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
         let place = self.place % PLACES;
-        // When the thread exits, `LOCAL` may be gone before the last guard. Its slot is then gone
-        // as well.
-        let _ = LOCAL.try_with(|local| {
+        let unpinned = LOCAL.try_with(|local| {
             let pins = local.pins[place].get();
             if pins & EPOCH_MASK > 1 {
                 local.pins[place].set(pins - 1);
@@ -149,6 +149,20 @@ impl Drop for Guard {
                 local.slot().0.0[place].store(IDLE, Ordering::Release);
             }
         });
+        if unpinned.is_err() {
+            self.unpin_late();
+        }
+    }
+}
+
+impl Guard {
+    /// Ends a pin of a thread that ends. `LOCAL` may also be gone before the last guard of its
+    /// slot, which is then gone as well.
+    #[cold]
+    fn unpin_late(&self) {
+        if self.late != 0 {
+            SLOTS.lock().retain(|slot| Arc::as_ptr(slot).addr() != self.late);
+        }
     }
 }
 
@@ -183,7 +197,7 @@ impl Readers {
     /// Pins the current thread. Pins nest; a nested one costs one addition.
     #[inline(always)]
     pub(crate) fn pin(self) -> Guard {
-        let place = LOCAL.with(|local| {
+        let place = LOCAL.try_with(|local| {
             let pins = local.pins[0].get();
             if pins == 0 {
                 local.enter(0, self);
@@ -195,7 +209,21 @@ impl Readers {
                 local.enter_beside(self)
             }
         });
-        Guard { place, _thread: PhantomData }
+        match place {
+            Ok(place) => Guard { place, late: 0, _thread: PhantomData },
+            Err(_) => self.pin_late(),
+        }
+    }
+
+    /// Pins a thread that ends: a destructor of a thread-local runs, and `LOCAL` is gone. The pin
+    /// has a slot of its own.
+    #[cold]
+    fn pin_late(self) -> Guard {
+        let slot = Arc::new(Slot([const { AtomicU64::new(IDLE) }; PLACES]));
+        slot.0[0].store(self.0 | EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
+        SLOTS.lock().push(Arc::clone(&slot));
+        fence(Ordering::SeqCst);
+        Guard { place: 0, late: Arc::as_ptr(&slot).addr(), _thread: PhantomData }
     }
 
     /// Returns the epoch of a retirement. The caller has unlinked the block before.
