@@ -66,12 +66,22 @@ impl LockedFile {
 
     /// Opens and locks the file at `path`.
     fn open(path: &Path) -> Result<Self, MediumError> {
-        let opener = Opener::this()?;
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file =
-            file.map_err(|e| MediumError::system("open the file for reading and writing", e))?;
+            file.map_err(|e| MediumError::system("open the file for reading and writing", e));
+        Self::claim(file?, path)
+    }
+
+    /// Locks `file`, to which `path` has led. It counts as locked by another process if the path
+    /// does not lead to it any more: its journal, and its next user, would be elsewhere.
+    fn claim(file: File, path: &Path) -> Result<Self, MediumError> {
+        let opener = Opener::this()?;
         lock(&file)?;
-        Ok(Self::new(file, opener, absolute(path), false))
+        let locked = Self::new(file, opener, absolute(path), false);
+        match locked.check_path() {
+            Err(MediumError::Moved | MediumError::Removed { .. }) => Err(MediumError::Locked),
+            found => found.map(|()| locked),
+        }
     }
 
     fn new(file: File, opener: Opener, path: PathBuf, is_unfinished: bool) -> Self {

@@ -22,6 +22,27 @@ fn a_failed_creation_is_removed_before_it_is_unlocked() {
     }
 }
 
+/// A file was renamed, and another took its path, after an open had found it and before it had the
+/// lock. The open then used the file, with a journal beside the other one.
+#[test]
+fn a_file_that_was_renamed_before_the_lock_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, moved] = ["p", "moved"].map(|name| dir.path().join(name));
+    for has_successor in [true, false] {
+        std::fs::write(&path, "a store").unwrap();
+        let found = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let file = found();
+        std::fs::rename(&path, &moved).unwrap();
+        if has_successor {
+            std::fs::write(&path, "another").unwrap();
+        }
+        let claimed = LockedFile::claim(file, &path);
+        assert!(matches!(claimed, Err(MediumError::Locked)), "{claimed:?}");
+        std::fs::rename(&moved, &path).unwrap();
+        LockedFile::claim(found(), &path).unwrap();
+    }
+}
+
 #[test]
 fn a_failed_creation_removes_no_other_file() {
     let dir = tempfile::tempdir().unwrap();
