@@ -1,7 +1,7 @@
 //! Stores with a journal: what a drop, a close, a sync and a failure leave.
 
 use crate::image::names_a_boot;
-use crate::{journaled, mapped, pairs, place, small};
+use crate::{in_own_process, journaled, mapped, pairs, path_of_own_process, place, small};
 use bristlecone::{Domain, Durability, Error, ErrorKind, Store};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -441,6 +441,27 @@ fn a_store_with_holes_takes_the_memory_of_its_length() {
     let error = options.open(&place.path).unwrap_err();
     assert!(matches!(error, Error::Full { wanted, .. } if wanted == 8 << 20), "{error}");
     larger.open(&place.path).unwrap().close().unwrap();
+}
+
+/// A page past the limit of the process for files can be mapped and not written. The system once
+/// ended the process with a signal, at each checkpoint that came upon one.
+#[test]
+fn a_file_that_is_longer_than_the_process_may_write_is_refused() {
+    const NAME: &str = "durable::a_file_that_is_longer_than_the_process_may_write_is_refused";
+    let Some(path) = path_of_own_process() else { return in_own_process(NAME) };
+    let options = journaled(Durability::Commit);
+    options.create(&path).unwrap().close().unwrap();
+    let limit = libc::rlimit { rlim_cur: 512 << 10, rlim_max: libc::RLIM_INFINITY };
+    #[expect(unsafe_code, reason = "the standard library sets no limits")]
+    // SAFETY: the structure lives as long as the call.
+    let limited = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+    assert_eq!(limited, 0);
+    let used = options.open(&path).and_then(|store| {
+        (0..2000_u64).try_for_each(|key| store.put(key.to_be_bytes(), [7; 300]))?;
+        store.close()
+    });
+    assert!(matches!(used, Err(Error::NoJournalSpace { .. })), "{used:?}");
+    assert!(mapped().open(&path).unwrap().is_empty().unwrap(), "a mapping needs no write");
 }
 
 /// A copy of a folder may end so, where the device is full. What the ring alone had was once

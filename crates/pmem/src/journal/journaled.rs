@@ -13,7 +13,7 @@ use super::stats::JournalStats;
 use super::trace::DiskTrace;
 use crate::medium::{
     Domain, Extensible, Fenced, FileLength, GrowingFile, LockedFile, Mapped, Medium, MediumError,
-    fill_holes, known_boot_id,
+    check_length, fill_holes, known_boot_id,
 };
 use crate::numa::Placement;
 use crate::word::PmWord;
@@ -384,10 +384,12 @@ fn check_memory(locked: &LockedFile, options: &JournalOptions) -> Result<(), Jou
     if wanted > limit { Err(MediumError::Memory { wanted, limit }.into()) } else { Ok(()) }
 }
 
-/// Returns the length of the file in whole pages, in bytes.
+/// Returns the length of the file in whole pages, in bytes. This process may write all of them.
 fn length(locked: &LockedFile) -> Result<u64, JournalError> {
     let metadata = locked.file().metadata();
     let metadata = metadata.map_err(|e| JournalError::system("read the size of the file", e))?;
+    let action = "write to a file of this length, which `ulimit -f` may limit";
+    check_length(metadata.len()).map_err(|e| JournalError::system(action, e.into()))?;
     Ok(metadata.len() / PAGE_BYTES * PAGE_BYTES)
 }
 
