@@ -113,13 +113,14 @@ impl<D: Disk> Journal<D> {
         });
     }
 
-    /// Returns `true` once when a quarter of the ring is full.
+    /// Returns `true` once when a quarter of the ring is full. After a drain meanwhile it does not:
+    /// there may be nothing left that would set the next head.
     #[inline]
     pub(super) fn wants_drain(&self) -> bool {
-        if self.ring.head() < self.drain_at.load(Ordering::Relaxed) {
-            return false;
-        }
-        self.drain_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
+        let at = self.drain_at.load(Ordering::Relaxed);
+        let taken =
+            || self.drain_at.compare_exchange(at, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        self.ring.head() >= at && taken().is_ok()
     }
 
     /// Copies the `count` lines of `ranges` into the ring, in runs.
