@@ -103,8 +103,8 @@ pub(super) trait Levels<M: Medium>: InnerNodes<M> {
         let (root, version) = self.read_root();
         let height = self.node(root).level();
         let mut routes = [None; BATCH];
-        // Each lane has its current node, the version of that node, and the child that it follows
-        // next.
+        // Each lane has its current node, the version of that node, and the place of the child that
+        // it follows next, then that child.
         let mut lanes = [(root, Some(version), root); BATCH];
         for level in (1..=height).rev() {
             for ((index, version, next), &key) in lanes.iter_mut().zip(keys) {
@@ -128,13 +128,18 @@ pub(super) trait Levels<M: Medium>: InnerNodes<M> {
                     *version = None;
                     continue;
                 }
-                *next = self.node(*index).child(at) as usize;
+                self.node(*index).prefetch_child(at);
+                *next = at;
+            }
+            for ((index, version, next), &key) in lanes.iter_mut().zip(keys) {
+                let Some(current) = *version else { continue };
+                *next = self.node(*index).child(*next) as usize;
                 if !self.node(*index).latch().validate(current) {
                     // The node may have been reused at another level; then the child is of another
                     // kind.
                     *version = None;
                 } else if level > 1 {
-                    self.node(*next).prefetch();
+                    self.node(*next).prefetch_separators();
                 } else {
                     prefetch(Self::leaf_of(*next as u64), key);
                 }

@@ -26,6 +26,7 @@ const CHILDREN: usize = PREFIXES + FANOUT;
 const LOSSES: usize = CHILDREN + FANOUT + 1;
 
 const _: () = assert!(LOSSES < NODE_WORDS && FANOUT <= SEPARATOR_WORDS);
+const _: () = assert!(CHILDREN.is_multiple_of(LINE_WORDS), "separators fill their lines");
 
 /// A view of a block in DRAM. Each access passes a yield point of the medium `M`. Every word is an
 /// atomic, since readers read while a writer writes.
@@ -65,6 +66,15 @@ pub trait NodeView<'a, M: Medium>: Copy {
     fn set_child(self, at: usize, child: u64);
     /// Prefetches all lines of the node.
     fn prefetch(self);
+    /// Prefetches what a search of the node reads, and perhaps more.
+    #[inline(always)]
+    fn prefetch_separators(self) {
+        self.prefetch();
+    }
+    /// Prefetches the child at position `at`, if [`prefetch_separators`](Self::prefetch_separators)
+    /// does not.
+    #[inline(always)]
+    fn prefetch_child(self, _at: usize) {}
 
     /// Returns how often the node lost keys: its upper half split off, or it was freed. Only nodes
     /// with lock arrays count this.
@@ -126,10 +136,7 @@ impl<'a, M: Medium, const WORDS: usize> DramView<'a, M, WORDS> {
     /// Prefetches all lines of the block.
     #[inline(always)]
     pub(super) fn prefetch_lines(self) {
-        // Blocks of an arena begin at a line.
-        for line in self.words.chunks_exact(LINE_WORDS) {
-            sys::prefetch(line.as_ptr() as usize);
-        }
+        prefetch_lines(self.words);
     }
 }
 
@@ -217,12 +224,30 @@ impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
     fn prefetch(self) {
         self.prefetch_lines();
     }
+
+    #[inline(always)]
+    fn prefetch_separators(self) {
+        prefetch_lines(&self.words[..CHILDREN]);
+    }
+
+    #[inline(always)]
+    fn prefetch_child(self, at: usize) {
+        sys::prefetch(self.words[CHILDREN + at].as_ptr() as usize);
+    }
 }
 
 impl<M: Medium> InnerNode<'_, M> {
     /// Notes that the node, which is latched, loses keys.
     pub(super) fn lose_keys(self) {
         self.store(LOSSES, self.load(LOSSES).wrapping_add(1));
+    }
+}
+
+/// Prefetches the lines of `words`, which begin at a line, as blocks of an arena do.
+#[inline(always)]
+fn prefetch_lines(words: &[AtomicU64]) {
+    for line in words.chunks_exact(LINE_WORDS) {
+        sys::prefetch(line.as_ptr() as usize);
     }
 }
 

@@ -182,7 +182,7 @@ impl<const NODE: usize, W: WriteOrder> Leaf for FingerprintBitmap<NODE, W> {
     }
 
     #[inline(always)]
-    fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
+    fn prefetch_records<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
         let medium = pool.medium();
         let fingerprint = fingerprint::of(K::hash(key));
         let candidates = Self::matching(medium, words, fingerprint) & Self::bitmap(medium, words);

@@ -75,6 +75,9 @@ pub trait Leaf: Send + Sync + 'static {
     /// leaf after an open verifies it.
     const HAS_CHECKSUM: bool = false;
 
+    /// `true` if the first line of a leaf tells which entries a lookup reads.
+    const HAS_DIRECTORY: bool = false;
+
     /// `true` if writes only append entries. A full leaf may then hold few live pairs, so the
     /// engine replaces it with fresh leaves and never splits it.
     const IS_APPEND_ONLY: bool = false;
@@ -128,9 +131,15 @@ pub trait Leaf: Send + Sync + 'static {
     /// [`find`](Self::find).
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>);
 
+    /// Prefetches the entries that [`find`](Self::find) will read for `key`, if the leaf has a
+    /// [directory](Self::HAS_DIRECTORY). Returns `true` if one may name a record.
+    #[inline(always)]
+    fn prefetch_entries<K: Key, M: Medium>(_: &Pool<M>, _: &[PmWord], _key: K::Ref<'_>) -> bool {
+        !K::EXACT
+    }
     /// Prefetches the records outside the leaf that [`find`](Self::find) will read for `key`.
     #[inline(always)]
-    fn prefetch_candidates<K: Key, M: Medium>(_: &Pool<M>, _: &[PmWord], _key: K::Ref<'_>) {}
+    fn prefetch_records<K: Key, M: Medium>(_: &Pool<M>, _: &[PmWord], _key: K::Ref<'_>) {}
 
     /// Returns the number of valid entries.
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize;

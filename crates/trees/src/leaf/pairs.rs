@@ -33,7 +33,7 @@ pub use bytes::LeafBytes;
 
 use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
-use crate::key::{Entry, Key, Value};
+use crate::key::{Entry, Key, Record, Value};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
@@ -221,6 +221,22 @@ impl PairLeaf {
         Ok(None)
     }
 
+    /// Prefetches the entries with this fingerprint of a leaf whose first line is there. Returns
+    /// `true` if one of them names a record.
+    #[inline(always)]
+    pub(crate) fn prefetch_matching<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        fingerprint: u8,
+    ) -> bool {
+        let mut names_record = false;
+        for slot in slots(matching(medium, words, fingerprint)) {
+            medium.prefetch(&entry_words(words, slot)[..1]);
+            names_record |= !Record::is_inline(encoding(medium, words, slot));
+        }
+        names_record
+    }
+
     /// Prefetches the records of the entries with this fingerprint.
     #[inline(always)]
     pub(crate) fn prefetch_tagged<K: Key, M: Medium>(
@@ -242,6 +258,7 @@ impl Leaf for PairLeaf {
     const LOW: usize = 9;
     const LATCH: usize = 7;
     const HAS_CHECKSUM: bool = true;
+    const HAS_DIRECTORY: bool = true; // I4
 
     fn encode_next(next: u64) -> u64 {
         next ^ link_check(next)
@@ -292,7 +309,16 @@ impl Leaf for PairLeaf {
     }
 
     #[inline(always)]
-    fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
+    fn prefetch_entries<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+    ) -> bool {
+        Self::prefetch_matching(pool.medium(), words, fingerprint::of(K::hash(key)))
+    }
+
+    #[inline(always)]
+    fn prefetch_records<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
         Self::prefetch_tagged::<K, M>(pool, words, fingerprint::of(K::hash(key)));
     }
 

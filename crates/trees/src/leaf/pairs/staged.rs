@@ -1,10 +1,8 @@
 //! Several changes of one leaf, up to the commit store, which the caller's redo log makes.
 
 use super::{
-    ALL, CAPACITY, PairLeaf, STATE, State, encoding, entry_words, matching, set_entry, set_tags,
-    slots, tagged_entry,
+    ALL, CAPACITY, PairLeaf, STATE, State, entry_words, set_entry, set_tags, slots, tagged_entry,
 };
-use crate::key::Record;
 use crate::leaf::TaggedEntry;
 use bristlecone_pmem::{Medium, PmWord};
 
@@ -57,12 +55,7 @@ impl PairLeaf {
         if free < CAPACITY {
             medium.prefetch(&entry_words(words, free)[..1]);
         }
-        let mut names_record = false;
-        for slot in slots(matching(medium, words, fingerprint)) {
-            medium.prefetch(&entry_words(words, slot)[..1]);
-            names_record |= !Record::is_inline(encoding(medium, words, slot));
-        }
-        names_record
+        Self::prefetch_matching(medium, words, fingerprint)
     }
 
     /// Returns the word whose store commits a change of the leaf.
