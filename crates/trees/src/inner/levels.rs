@@ -12,6 +12,16 @@ use core::sync::atomic::AtomicU64;
 /// A node, its version, and the position of the child that a key leads to.
 pub(super) type Covering = (usize, Version, usize);
 
+/// A descent of a batch: its current node and the version of that, which is `None` once the descent
+/// has met a change, and the position of the child that it follows next, then that child.
+#[derive(Clone, Copy)]
+struct Lane<N> {
+    index: usize,
+    node: N,
+    version: Option<Version>,
+    next: usize,
+}
+
 /// Inner nodes in an arena, below a root.
 pub(super) trait Levels<M: Medium>: InnerNodes<M> {
     /// The largest number of children of a new node. It leaves space, so that the first inserts
@@ -101,56 +111,64 @@ pub(super) trait Levels<M: Medium>: InnerNodes<M> {
     ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
         debug_assert!(keys.len() <= BATCH);
         let (root, version) = self.read_root();
-        let height = self.node(root).level();
-        let mut routes = [None; BATCH];
-        // Each lane has its current node, the version of that node, and the place of the child that
-        // it follows next, then that child.
-        let mut lanes = [(root, Some(version), root); BATCH];
+        let node = self.node(root);
+        let height = node.level();
+        let mut lanes = [Lane { index: root, node, version: Some(version), next: root }; BATCH];
+        let mut prefixes = [0; BATCH];
+        for (prefix, &key) in prefixes.iter_mut().zip(keys) {
+            *prefix = K::prefix(key);
+        }
         for level in (1..=height).rev() {
-            for ((index, version, next), &key) in lanes.iter_mut().zip(keys) {
-                let Some(parent_version) = *version else { continue };
+            for ((lane, &key), &prefix) in lanes.iter_mut().zip(keys).zip(&prefixes) {
+                let Some(mut version) = lane.version else { continue };
                 if level != height {
-                    let next_version = self.node(*next).latch().read();
-                    let valid = self.node(*index).latch().validate(parent_version);
-                    *version = next_version.filter(|_| valid);
-                    *index = *next;
+                    let parent = core::mem::replace(&mut lane.node, self.node(lane.next));
+                    lane.index = lane.next;
+                    let read = lane.node.latch().read();
+                    let Some(read) = read.filter(|_| parent.latch().validate(version)) else {
+                        lane.version = None;
+                        continue;
+                    };
+                    version = read;
+                    lane.version = Some(read);
                 }
-                let Some(current) = *version else { continue };
-                let position =
-                    self.checked_position::<K>(pool, *index, current, key, Direction::Key)?;
-                let Ok(at) = position else {
-                    *version = None;
-                    continue;
+                let (index, node) = (lane.index, lane.node);
+                let at = self.position_in::<K>(pool, (index, node), (key, prefix), Direction::Key);
+                let at = match at {
+                    Ok(at) => at,
+                    Err(damage) if node.latch().validate(version) => return Err(damage),
+                    Err(_) => {
+                        lane.version = None;
+                        continue;
+                    }
                 };
-                let covering = (*index, current, at);
-                let beyond = self.beyond::<K>(pool, covering, key, Direction::Key)?;
+                let beyond = self.beyond::<K>(pool, (index, version, at), key, Direction::Key)?;
                 if !matches!(beyond, Ok(None)) {
-                    *version = None;
+                    lane.version = None;
                     continue;
                 }
-                self.node(*index).prefetch_child(at);
-                *next = at;
+                node.prefetch_child(at);
+                lane.next = at;
             }
-            for ((index, version, next), &key) in lanes.iter_mut().zip(keys) {
-                let Some(current) = *version else { continue };
-                *next = self.node(*index).child(*next) as usize;
-                if !self.node(*index).latch().validate(current) {
+            for (lane, &key) in lanes.iter_mut().zip(keys) {
+                let Some(version) = lane.version else { continue };
+                let child = lane.node.child(lane.next);
+                lane.next = child as usize;
+                if !lane.node.latch().validate(version) {
                     // The node may have been reused at another level; then the child is of another
                     // kind.
-                    *version = None;
+                    lane.version = None;
                 } else if level > 1 {
-                    self.node(*next).prefetch_separators();
+                    self.node(lane.next).prefetch_separators();
                 } else {
-                    prefetch(Self::leaf_of(*next as u64), key);
+                    prefetch(Self::leaf_of(child), key);
                 }
             }
         }
-        for ((route, (index, version, next)), _) in routes.iter_mut().zip(lanes).zip(keys) {
-            *route = version.map(|version| LeafRoute {
-                leaf: PmPtr::new(next as u64),
-                parent: index,
-                version,
-            });
+        let mut routes = [None; BATCH];
+        for ((route, lane), _) in routes.iter_mut().zip(lanes).zip(keys) {
+            let (leaf, parent) = (PmPtr::new(lane.next as u64), lane.index);
+            *route = lane.version.map(|version| LeafRoute { leaf, parent, version });
         }
         Ok(routes)
     }

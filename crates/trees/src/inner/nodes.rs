@@ -217,7 +217,19 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
         direction: Direction,
     ) -> Result<usize, Corrupt> {
         let node = self.node(index);
-        let prefix = K::prefix(key);
+        self.position_in::<K>(pool, (index, node), (key, K::prefix(key)), direction)
+    }
+
+    /// Returns the [`position`](Self::position) of the child of a node, which is given with its
+    /// index, that a key leads to, which is given with its prefix.
+    #[inline(always)]
+    fn position_in<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        (index, node): (usize, Self::Node<'_>),
+        (key, prefix): (K::Ref<'_>, u64),
+        direction: Direction,
+    ) -> Result<usize, Corrupt> {
         let count = node.count();
         if K::EXACT {
             return Ok(match direction {
