@@ -42,7 +42,7 @@ impl<M: Medium> Store<M> {
         let found = self.index.get_pair(key).map_err(|e| self.error(e))?;
         self.settle_lookups();
         let Some(value) = found else { return Ok(None) };
-        self.read_value(key, value, guard, read).map(Some).map_err(|e| self.damaged(e))
+        self.read_value(key, value, || guard, read).map(Some).map_err(|e| self.damaged(e))
     }
 
     /// Calls `read` with each pair whose key lies in `range`, in the given order, until `read`
@@ -130,14 +130,14 @@ impl<M: Medium> Store<M> {
             let mut values = [None; BATCH_KEYS];
             let _guard = self.pool().pin(); // I2 of `store`
             self.index
-                .multi_get_pairs(bytes, &mut |at, value| values[at] = value)
+                .multi_get_pairs(bytes, |at, value| values[at] = value)
                 .map_err(|e| self.error(e))?;
             self.settle_lookups();
             for (at, (&key, value)) in bytes.iter().zip(values).enumerate() {
                 let at = batch * BATCH_KEYS + at;
                 match value {
                     Some(value) => self
-                        .read_value(key, value, self.pool().pin(), |value| read(at, Some(value)))
+                        .read_value(key, value, || self.pool().pin(), |value| read(at, Some(value)))
                         .map_err(|e| self.damaged(e))?,
                     None => read(at, None),
                 }
@@ -146,20 +146,22 @@ impl<M: Medium> Store<M> {
         Ok(())
     }
 
-    /// Calls `read` with the value of `key`, after it has dropped the guard.
+    /// Calls `read` with the value of `key`, after it has dropped the guard that `pin` returns. The
+    /// caller is pinned until it calls this. `pin` is not called for a value in its entry.
     #[inline(always)]
     fn read_value<R>(
         &self,
         key: &[u8],
         value: Value,
-        guard: Guard,
+        pin: impl FnOnce() -> Guard,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, Corrupt> {
         let stored = Record::stored(self.pool(), value)?;
         if let Stored::Inline(bytes, length) = stored {
-            drop(guard);
+            drop(pin);
             return Ok(read(&bytes[..length]));
         }
+        let guard = pin();
         if stored.len() > STACK_BYTES {
             let bytes = self.value(key, value, &guard)?;
             drop(guard);

@@ -329,7 +329,7 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "multi_get needs as many values as keys");
-        self.read_many(keys, &mut |at, value: Option<Value>| {
+        self.read_many(keys, |at, value| {
             values[at] = value.map(|value| value.word);
         })
     }

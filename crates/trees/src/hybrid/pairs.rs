@@ -30,7 +30,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     pub fn multi_get_pairs(
         &self,
         keys: &[&[u8]],
-        found: &mut dyn FnMut(usize, Option<Value>),
+        found: impl FnMut(usize, Option<Value>),
     ) -> Result<(), TreeError> {
         self.read_many(keys, found)
     }

@@ -57,7 +57,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn read_many(
         &self,
         keys: &[K::Ref<'_>],
-        found: &mut dyn FnMut(usize, Option<Value>),
+        mut found: impl FnMut(usize, Option<Value>),
     ) -> Result<(), TreeError> {
         let _guard = self.pool.pin();
         let first_words = if S::Leaf::HAS_DIRECTORY { LINE_WORDS } else { PREFETCHED_WORDS };
