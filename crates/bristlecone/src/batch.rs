@@ -148,9 +148,13 @@ impl Batch {
             tied.sort_by(|&a, &b| key(number(a)).cmp(key(number(b))));
         }
         let mut changes: Vec<Change<'_>> = Vec::with_capacity(order.len());
+        let mut last_prefix = None;
         for index in order.into_iter().map(number) {
             let (call, key) = (&self.calls[index], key(index));
-            if changes.last().is_none_or(|last| last.key != key) {
+            // Different prefixes need no comparison of the keys.
+            let is_next = last_prefix != Some(call.prefix);
+            last_prefix = Some(call.prefix);
+            if is_next || changes.last().is_none_or(|last| last.key != key) {
                 changes.push(Change { key, expected: None, new: None });
             }
             let value = call.value.clone().map(|value| &self.bytes[value]);
