@@ -242,6 +242,7 @@ macro_rules! for_each_design {
                 $crate::designs::NvTree<512>,
                 $crate::designs::NvTree<256>,
                 $crate::designs::NvTree<1024>,
+                $crate::designs::NvTree<2048>,
             ],
             "nv-tree-r" => $crate::designs::NvTreeR<256>, [
                 $crate::designs::NvTreeR<512>,

@@ -8,11 +8,11 @@ use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::inner::InnerArray;
 use crate::key::Key;
-use crate::leaf::append::{Append, TwoElements};
+use crate::leaf::append::{Append, KindWords};
 use crate::spec::{Budget, Cost, INNER_ARRAY, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// NV-Tree with leaves of `NODE` bytes: 256, 512 or 1024.
+/// NV-Tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
 #[derive(Debug)]
 pub struct NvTree<const NODE: usize>;
 
@@ -23,14 +23,14 @@ impl<const NODE: usize> HybridSpec for NvTree<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(2, 2),
+            insert: Cost::new(3, 2),
             update: Cost::new(3, 2),
-            remove: Cost::new(2, 2),
+            remove: Cost::new(3, 2),
         },
         relies_on_line_order: false,
         features: &[SELECTIVE, INNER_ARRAY, "append-only", "optimistic-latches", "multi-get"],
     };
-    type Leaf = Append<NODE, TwoElements>;
+    type Leaf = Append<NODE, KindWords>;
     type Inner<M: Medium> = InnerArray<M>;
     const RESTRUCTURING: Restructuring = Restructuring::Replacement;
 }

@@ -7,7 +7,7 @@ use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::inner::Inner;
 use crate::key::Key;
-use crate::leaf::append::{Append, OneElement};
+use crate::leaf::append::{Append, KindBits};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
@@ -29,7 +29,7 @@ impl<const NODE: usize> HybridSpec for NvTreeR<NODE> {
         relies_on_line_order: false,
         features: &[SELECTIVE, "append-only", "optimistic-latches", "multi-get"],
     };
-    type Leaf = Append<NODE, OneElement>;
+    type Leaf = Append<NODE, KindBits>;
     type Inner<M: Medium> = Inner<M>;
 }
 

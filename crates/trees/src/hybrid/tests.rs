@@ -106,13 +106,13 @@ fn updates_of_two_elements_replace_full_leaves() {
 fn a_leaf_that_is_its_own_left_neighbour_is_damage() {
     let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
     let index = Hybrid::<NvTree<256>, _, u64>::create(Arc::new(pool), "t").unwrap();
-    for key in 0..15 {
+    for key in 0..10 {
         index.insert(key, key).unwrap();
     }
     let first = index.leaf(PmPtr::new(index.load(&index.root_words().unwrap()[0]))).unwrap();
     let second = index.leaf(index.next(&first)).unwrap();
     let low = <NvTree<256> as HybridSpec>::Leaf::LOW;
-    index.pool.medium().store(&second.words[low], 12);
+    index.pool.medium().store(&second.words[low], 7);
     let refused = (20..40).find_map(|key| index.insert(key, key).err()).unwrap();
     assert!(matches!(refused, TreeError::Pool(PoolError::Corrupt(_))), "{refused}");
 }

@@ -4,24 +4,34 @@ use bristlecone_pmem::medium::Count;
 use bristlecone_pmem::{Mapped, Pool};
 use std::sync::Arc;
 
-/// Asserts that an insert into NV-Tree costs two lines and two fences, each split the lines of both
-/// leaves and of the link more, and two fences, and a rebuild of the inner nodes neither.
+/// Asserts that an insert into NV-Tree costs the lines of its element, the header and two fences,
+/// each split the lines of both leaves and of the link more, and two fences, and a rebuild of the
+/// inner nodes neither.
 fn rebuilds_flush_nothing<const NODE: usize>(rebuilds_expected: u64) {
     type Tree<const NODE: usize> = <NvTree<NODE> as Design>::Index<Count<Mapped>, u64>;
     let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
     let tree = Tree::<NODE>::create(Arc::new(pool), "t").unwrap();
-    // A header of 32 B, and half of the elements that fit.
-    let leaf_lines = (32 + (NODE as u64 - 32) / 2).div_ceil(64);
-    let mut before = tree.check().unwrap();
+    let capacity = (NODE as u64 - 32) / 24;
+    // A header of 32 B, and elements of 24 B.
+    let lines = |elements: u64| (32 + 24 * elements).div_ceil(64);
+    let upper = capacity.div_ceil(2);
+    let (mut before, mut slot) = (tree.check().unwrap(), 0);
     let mut rebuilds = 0;
     for key in 0..4_000 {
         tree.pool().medium().take();
         assert_eq!(tree.insert(key, key).unwrap(), None);
         let counts = tree.pool().medium().take();
         let after = tree.check().unwrap();
-        let split = after.leaves - before.leaves;
+        let split = u64::from(slot == capacity);
+        assert_eq!(after.leaves - before.leaves, split, "insert {key}");
+        // Keys ascend, so the element follows those of the upper leaf.
+        slot = if split == 1 { upper } else { slot };
+        let first = 32 + 24 * slot;
+        let element = (first + 23) / 64 - first / 64 + 1;
+        slot += 1;
         rebuilds += u64::from(after.inner_nodes != before.inner_nodes);
-        assert_eq!(counts.lines, 2 + split * (2 * leaf_lines + 1), "insert {key}");
+        let leaves = lines(capacity - upper) + lines(upper);
+        assert_eq!(counts.lines, element + 1 + split * (leaves + 1), "insert {key}");
         assert_eq!(counts.fences, 2 + split * 2, "insert {key}");
         before = after;
     }
@@ -30,8 +40,9 @@ fn rebuilds_flush_nothing<const NODE: usize>(rebuilds_expected: u64) {
 
 #[test]
 fn an_insert_into_nv_tree_that_rebuilds_inner_nodes_costs_its_split() {
-    rebuilds_flush_nothing::<256>(34);
-    rebuilds_flush_nothing::<512>(15);
+    rebuilds_flush_nothing::<256>(61);
+    rebuilds_flush_nothing::<512>(23);
+    rebuilds_flush_nothing::<2048>(4);
 }
 
 /// Threads insert ascending keys, each its own, so that they meet in rebuilds of the inner nodes.
