@@ -45,6 +45,13 @@ defects! {
         "a crash inside the reset of a micro-log leaves a leaf that the next split takes over",
         "micro-logs beside other threads",
     ),
+    /// Recovery of a split takes a new leaf for copied that the micro-log alone names.
+    CopyTrusted = own(
+        "fptree",
+        "copy-trusted",
+        "recovery cuts a full leaf by the bitmap of a new one to which nothing was copied yet",
+        "replay of a split from its beginning",
+    ),
     /// A delete frees the block of the leaf before it resets its micro-log.
     BlockEarly = own_threads(
         "fptree",

@@ -14,6 +14,7 @@
 //! | 8 | 8 | split, new | commit | the leaf that takes the upper half |
 //! | 16 | 8 | delete, current | commit | the leaf that is deleted; 0: no delete |
 //! | 24 | 8 | delete, previous | commit | its left neighbour; 0 for the first leaf |
+//! | 32 | 8 | split, low | data | separator word of the new leaf, if the split names one |
 //!
 //! # Invariants
 //!
@@ -26,6 +27,8 @@
 //!    and the next operation does not take over a former one. This relies on the order of stores
 //!    to one line.
 //! 4. A thread that holds a micro-log waits for no leaf, so it gives the log back.
+//! 5. A log that names a new leaf has its low key, and the record of that is durable: both are
+//!    flushed before the fence of the current leaf. So a replay needs no block and no separator.
 
 mod delete;
 mod split;
@@ -33,6 +36,7 @@ mod split;
 use super::{Hybrid, HybridSpec, LeafRef, Restructuring};
 use crate::key::Key;
 use crate::leaf::Leaf;
+use bristlecone_pmem::pool::HEADER_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord};
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -46,7 +50,7 @@ pub(super) const ROOT_BYTES: u64 = LINE_BYTES * (1 + LOGS as u64);
 /// The word of the root block at which an index states that it has micro-logs, and its value. An
 /// index of `fptree` without them is refused.
 pub(super) const MAGIC_AT: usize = 3;
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FPT-LOGS");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FPT-LOG2");
 
 /// The claims of threads to micro-logs: bit i is set while a thread uses log i.
 #[derive(Debug, Default)]
@@ -95,7 +99,7 @@ struct MicroLog<'a> {
 }
 
 impl MicroLog<'_> {
-    /// Sets the current leaf. Durable on return.
+    /// Sets the current leaf. Durable on return, with all else that is stored to the line.
     fn set_current<M: Medium>(self, medium: &M, leaf: PmPtr) {
         medium.store(&self.words[0], leaf.offset());
         let _ = medium.persist(&self.words[..1]);
@@ -127,11 +131,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// The bitmap of a full leaf.
     const FULL: u64 = (1 << (S::Leaf::CAPACITY % 64)) - 1;
 
-    /// Returns both halves of a micro-log: for a split, and for a delete.
-    fn micro_log(&self, number: u32) -> Result<[MicroLog<'_>; 2], Corrupt> {
+    /// Returns both halves of a micro-log, for a split and for a delete, and the word for the low
+    /// key of a split.
+    fn micro_log(&self, number: u32) -> Result<([MicroLog<'_>; 2], &PmWord), Corrupt> {
         let at = self.root.offset() + LINE_BYTES * (1 + u64::from(number));
         let words = self.pool.words(PmPtr::new(at), LINE_WORDS)?;
-        Ok([MicroLog { words: &words[..2] }, MicroLog { words: &words[2..4] }])
+        Ok(([MicroLog { words: &words[..2] }, MicroLog { words: &words[2..4] }], &words[4]))
     }
 
     fn bitmap<'a>(leaf: &LeafRef<'a>) -> &'a [PmWord] {
@@ -168,8 +173,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         self.check_magic()?;
         for number in 0..LOGS {
-            let [split, delete] = self.micro_log(number)?;
-            self.replay(split, |leaf, new| self.replay_split(leaf, new))?;
+            let ([split, delete], low) = self.micro_log(number)?;
+            self.replay(split, |leaf, new| self.replay_split(leaf, new, self.load(low)))?;
             self.replay(delete, |leaf, previous| self.replay_delete(leaf, previous))?;
         }
         Ok(())
@@ -195,27 +200,66 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(())
     }
 
+    /// Completes a split that names a new leaf: from its beginning if the left leaf is whole.
+    ///
     /// ```text
+    /// A copy to the right leaf               if the left leaf is whole
     /// C left leaf: bitmap       8 B          all entries that the right leaf has not
     /// F its line |
     /// W left leaf: next         8 B
     /// F its line |
     /// ```
-    fn replay_split(&self, leaf: &LeafRef<'_>, new: PmPtr) -> Result<(), Corrupt> {
+    fn replay_split(&self, leaf: &LeafRef<'_>, new: PmPtr, low: u64) -> Result<(), Corrupt> {
         let medium = self.pool.medium();
         let bitmap = Self::bitmap(leaf);
-        if new.is_null() || self.load(&bitmap[0]) == Self::FULL {
-            return Ok(()); // the left leaf is whole, and nothing leads to the right one
+        if new.is_null() {
+            return Ok(()); // the left leaf is whole, and nothing names a right one
         }
         let right = self.leaf(new)?;
-        let (linked, after) = (self.next(leaf), self.next(&right));
-        if linked != new && linked != after {
-            return Err(self.log_damage(leaf.at, "neighbours of the leaves of a split log"));
+        if self.load(&bitmap[0]) == Self::FULL {
+            if !(M::INJECTS_DEFECTS && medium.injects(Defect::CopyTrusted)) {
+                self.copy_again(leaf, &right, low)?;
+            }
+        } else {
+            let (linked, after) = (self.next(leaf), self.next(&right));
+            if linked != new && linked != after {
+                return Err(self.log_damage(leaf.at, "neighbours of the leaves of a split log"));
+            }
         }
         medium.store(&bitmap[0], Self::FULL & !self.load(&Self::bitmap(&right)[0]));
         let _ = medium.persist(bitmap);
         self.persist_link(leaf, new);
         Ok(())
+    }
+
+    /// Copies the upper half of a whole leaf to the block of a right one, whose contents are
+    /// undefined, from the low key on that the log names.
+    fn copy_again(&self, leaf: &LeafRef<'_>, right: &LeafRef<'_>, low: u64) -> Result<(), Corrupt> {
+        let root = self.root.offset()..self.root.offset() + Self::ROOT_BYTES;
+        let is_used = root.contains(&right.at.offset()) || right.at.offset() < HEADER_BYTES;
+        if is_used || self.is_linked(right.at)? {
+            return Err(self.log_damage(right.at, "new leaf of a split log"));
+        }
+        let separator = K::read(&self.pool, low)?;
+        let upper = self.upper_half(leaf, K::borrow(&separator))?;
+        if upper == 0 || upper == Self::FULL {
+            return Err(self.log_damage(leaf.at, "low key of a split log"));
+        }
+        let _ = self.fill_right(leaf, right, (low, self.next(leaf)), upper);
+        Ok(())
+    }
+
+    /// Returns `true` if the chain leads to the leaf at `at`.
+    fn is_linked(&self, at: PmPtr) -> Result<bool, Corrupt> {
+        let leaves_max = self.pool.medium().len() / Self::LEAF_BYTES;
+        let mut linked = PmPtr::new(self.load(&self.root_words()?[0]));
+        for _ in 0..leaves_max {
+            if linked.is_null() || linked == at {
+                return Ok(linked == at);
+            }
+            linked = self.next(&self.leaf(linked)?);
+        }
+        Err(self.log_damage(linked, "chain of leaves that returns to a leaf"))
     }
 
     /// The stores are those of a delete.
@@ -261,7 +305,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         self.check_magic()?;
         for number in 0..LOGS {
-            for word in self.micro_log(number)?.iter().flat_map(|log| log.words) {
+            for word in self.micro_log(number)?.0.iter().flat_map(|log| log.words) {
                 let found = self.load(word);
                 if found != 0 {
                     let (at, what) = (self.pool.offset_of(word), "micro-log without an operation");

@@ -1,17 +1,18 @@
 //! The layout of FPTree's leaf: unsorted entries, a bitmap of the valid ones, and a fingerprint for
 //! each.
 //!
-//! For `N` entries (13, 28 or 58 in leaves of 256, 512 or 1024 B) and `P = ceil(N / 8)`, rounded up
-//! to an even number:
+//! In leaves of 256, 512 or 1024 B, `N` entries are 12, 27 or 57 with a link of 16 B, as published,
+//! and 13, 28 or 58 with one of 8 B. With `P` = 2, 4 or 8, and `L` = 1 for a link of 16 B, else 0:
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 P | fingerprints | hint | one byte for each entry |
 //! | P | 8 | bitmap | commit | bit i: entry i is valid |
-//! | P + 1 | 8 | next | commit | the right neighbour |
-//! | P + 2 | 8 | low | data | separator word of the low key |
-//! | P + 3 | 8 | latch | transient | version |
-//! | P + 4 | 16 N | entries | data | key word, value word |
+//! | P + 1 | 8 L | file | data | the file of the right neighbour: 1, that of the pool |
+//! | P + L + 1 | 8 | next | commit | its offset |
+//! | P + L + 2 | 8 | low | data | separator word of the low key |
+//! | P + L + 3 | 8 | latch | transient | version |
+//! | P + 2 L + 4 | 16 N | entries | data | key word, value word |
 //!
 //! 1. An entry is durable before its bit is set.
 //! 2. A fingerprint is stored before the bit of its entry and flushed with it, but recovery does
@@ -30,6 +31,10 @@ use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError}
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 
+/// The file that every link names. A pool is one file, so that a store of the offset alone changes
+/// a link.
+const FILE: u64 = 1;
+
 /// The FPTree leaf of `NODE` bytes, whose writes persist in the order `W`.
 #[derive(Debug)]
 pub struct FingerprintBitmap<const NODE: usize, W>(PhantomData<W>);
@@ -44,7 +49,9 @@ impl<const NODE: usize, W: WriteOrder> FingerprintBitmap<NODE, W> {
         _ => panic!("leaves have 256, 512 or 1024 bytes"),
     };
     const BITMAP_WORD: usize = Self::FINGERPRINT_WORDS;
-    const ENTRIES: usize = Self::FINGERPRINT_WORDS + 4;
+    const FILE_WORD: usize = Self::BITMAP_WORD + 1;
+    const FILE_WORDS: usize = W::HAS_FILE_IN_LINK as usize;
+    const ENTRIES: usize = Self::FINGERPRINT_WORDS + 4 + 2 * Self::FILE_WORDS;
     /// The number of lines that an insert changes besides the entry's: 2 if the fingerprints have a
     /// line of their own (1024 B), else 1.
     pub(crate) const HEADER_LINES: u32 = (Self::BITMAP_WORD / LINE_WORDS + 1) as u32;
@@ -129,9 +136,9 @@ impl<const NODE: usize, W: WriteOrder> Leaf for FingerprintBitmap<NODE, W> {
         assert!(capacity <= 8 * Self::FINGERPRINT_WORDS && capacity < 64);
         capacity
     };
-    const NEXT: usize = Self::FINGERPRINT_WORDS + 1;
-    const LOW: usize = Self::FINGERPRINT_WORDS + 2;
-    const LATCH: usize = Self::FINGERPRINT_WORDS + 3;
+    const NEXT: usize = Self::FILE_WORD + Self::FILE_WORDS;
+    const LOW: usize = Self::NEXT + 1;
+    const LATCH: usize = Self::NEXT + 2;
     const BITMAP: Option<usize> = Some(Self::BITMAP_WORD);
 
     fn format<K: Key, M: Medium>(
@@ -148,6 +155,9 @@ impl<const NODE: usize, W: WriteOrder> Leaf for FingerprintBitmap<NODE, W> {
             image[Self::ENTRIES + 2 * slot + 1] = entry.value;
         }
         image[Self::BITMAP_WORD] = (1 << entries.len()) - 1;
+        if W::HAS_FILE_IN_LINK {
+            image[Self::FILE_WORD] = FILE;
+        }
         image[Self::NEXT] = next;
         image[Self::LOW] = low;
         let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -287,6 +297,16 @@ impl<const NODE: usize, W: WriteOrder> Leaf for FingerprintBitmap<NODE, W> {
         let fenced = medium.fence();
         medium.commit(&words[Self::BITMAP_WORD], bitmap, fenced);
         Ok(medium.persist(&words[..=Self::BITMAP_WORD]))
+    }
+
+    /// Checks the file of the link, if it has one.
+    fn verify<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        let found = medium.load(&words[Self::FILE_WORD]);
+        if !W::HAS_FILE_IN_LINK || found == FILE {
+            return Ok(());
+        }
+        let (at, what) = (at + 8 * Self::FILE_WORD as u64, "file of the link of a leaf");
+        Err(Corrupt { at, what, expected: FILE, found })
     }
 
     /// ```text

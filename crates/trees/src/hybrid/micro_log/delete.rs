@@ -89,7 +89,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let next = self.next(leaf);
         let medium = self.pool.medium();
         let claim = self.micro_logs.claim::<M>();
-        let [_, log] = self.micro_log(claim.number)?;
+        let ([_, log], _) = self.micro_log(claim.number)?;
         let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
         log.set_current(medium, leaf.at);
         match (&left, &right) {

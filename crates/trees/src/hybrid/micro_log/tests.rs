@@ -5,7 +5,7 @@ use crate::designs::FpTree;
 use crate::index::{Design, Order, PmIndex, TreeError};
 use bristlecone_pmem::medium::{Count, FileOptions};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Mapped, Pool};
+use bristlecone_pmem::{Mapped, Pool, PoolError};
 use core::ops::{Bound, ControlFlow};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -74,9 +74,9 @@ fn every_operation_has_the_published_cost() {
 fn a_split_flushes_14_lines_and_fences_7_times() {
     let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
     let tree = Tree::<Count<Mapped>, 512>::create(Arc::new(pool), "t").unwrap();
-    (0..28).for_each(|key| assert_eq!(tree.insert(key, key).unwrap(), None));
+    (0..27).for_each(|key| assert_eq!(tree.insert(key, key).unwrap(), None));
     tree.pool().medium().take();
-    tree.insert(28, 28).unwrap();
+    tree.insert(27, 27).unwrap();
     let counts = tree.pool().medium().take();
     assert_eq!((counts.lines, counts.fences), (14 + 3, 7 + 3));
     assert_eq!(tree.check().unwrap().leaves, 2);
@@ -176,6 +176,59 @@ fn hostile_micro_logs_are_refused_or_harmless() {
         }
     }
     assert!(refused > 300 && opened > 20, "{refused} refused, {opened} opened");
+}
+
+/// Creates a pool with a full leaf, or with a second one besides if `has_two`, and a log of a split
+/// of the first leaf from key `low` on, in whose new leaf nothing is yet. Returns the outcome of an
+/// open after a crash.
+fn open_with_split_log(has_two: bool, low: u64) -> Result<Tree<Mapped, 256>, TreeError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions::default();
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+    let tree = Tree::<Mapped, 256>::create(Arc::new(pool), "t").unwrap();
+    let capacity = 12;
+    (0..capacity).for_each(|key| assert_eq!(tree.insert(10 * key, key).unwrap(), None));
+    let mut new = tree.pool.reserve(256).unwrap();
+    let junk = [0x5a; 256];
+    tree.pool.medium().fill(tree.pool.words(new, 32).unwrap(), &junk);
+    if has_two {
+        // The first leaf is full again after the split.
+        (1..=capacity / 2).for_each(|key| assert_eq!(tree.insert(key, key).unwrap(), None));
+        new = tree.links(false).unwrap()[1].at;
+    }
+    let leaf = tree.links(false).unwrap()[0].at;
+    let words = tree.micro_log(7).unwrap();
+    let medium = tree.pool.medium();
+    medium.store(words.1, low);
+    words.0[0].set_current(medium, leaf);
+    words.0[0].set_other(medium, new);
+    drop(tree);
+    open(&path).0
+}
+
+/// The copy is made again, and the split completed.
+#[test]
+fn a_split_of_which_the_log_alone_is_durable_is_completed() {
+    for low in [10, 55, 60, 110] {
+        let tree = open_with_split_log(false, low).unwrap();
+        let stats = tree.check().unwrap();
+        assert_eq!((stats.keys, stats.leaves), (12, 2));
+        assert_eq!(tree.low(&tree.leaf(tree.links(false).unwrap()[1].at).unwrap()), low);
+        (0..12).for_each(|key| assert_eq!(tree.get(10 * key).unwrap(), Some(key)));
+    }
+}
+
+/// A low key with all entries on one side, and a new leaf to which the chain leads.
+#[test]
+fn a_split_log_that_would_overwrite_a_leaf_is_refused() {
+    for low in [0, 111, u64::MAX] {
+        assert!(
+            matches!(open_with_split_log(false, low), Err(TreeError::Pool(PoolError::Corrupt(_)))),
+            "{low}"
+        );
+    }
+    assert!(matches!(open_with_split_log(true, 5), Err(TreeError::Pool(PoolError::Corrupt(_)))));
 }
 
 /// No operation leaves a word in a micro-log, so a file of a clean close that has one is damaged.

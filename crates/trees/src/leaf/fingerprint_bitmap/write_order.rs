@@ -1,11 +1,14 @@
-//! The persist orders of the two trees that have this leaf.
+//! The persist orders of the two trees that have this leaf, and the sizes of their links.
 
 use super::{FingerprintBitmap, TaggedEntry};
 use crate::key::{Entry, Value};
 use bristlecone_pmem::{Fenced, Medium, PmWord};
 
-/// The persist order of inserts and updates.
+/// The persist order of inserts and updates, and the size of a link.
 pub trait WriteOrder: Send + Sync + Sized + 'static {
+    /// `true` if a link has 16 B: a file and an offset.
+    const HAS_FILE_IN_LINK: bool;
+
     /// Writes `tagged` to the free `slot`. Durable on return.
     fn insert<const NODE: usize, M: Medium>(
         medium: &M,
@@ -25,16 +28,18 @@ pub trait WriteOrder: Send + Sync + Sized + 'static {
 }
 
 /// The cheaper order, of `fptree-r`: a fingerprint persists with the bitmap, and an update is in
-/// place.
+/// place. A link has 8 B.
 #[derive(Debug)]
 pub struct TwoFences;
 
 /// The published order, of `fptree`: each of entry, fingerprint and bitmap by itself, and an update
-/// is a new entry.
+/// is a new entry. A link has 16 B.
 #[derive(Debug)]
 pub struct ThreeFences;
 
 impl WriteOrder for TwoFences {
+    const HAS_FILE_IN_LINK: bool = false;
+
     /// ```text
     /// W entry[i]                1 line     crash before C: the entry is invisible
     /// F entry[i] |
@@ -111,6 +116,8 @@ impl ThreeFences {
 }
 
 impl WriteOrder for ThreeFences {
+    const HAS_FILE_IN_LINK: bool = true;
+
     /// The order is that of `write_entry`.
     #[inline(always)]
     fn insert<const NODE: usize, M: Medium>(
