@@ -98,6 +98,16 @@ fn defects_of_isle_trees_are_caught() {
 }
 
 #[test]
+fn defects_of_repairs_are_caught() {
+    assert_each_caught(&[
+        ("u64/split", Defect::CopyTrusted),
+        ("text/split", Defect::CopyTrusted),
+        ("u64/split", Defect::InnerUnrepaired),
+        ("u64/", Defect::UnlatchedUnrepaired),
+    ]);
+}
+
+#[test]
 fn the_toys_without_a_defect_are_right() {
     let mut explored = 0;
     let summary = run_toys(&Request::default(), &mut |outcome| {

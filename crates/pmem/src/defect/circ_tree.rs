@@ -24,6 +24,13 @@ defects! {
         "recovery does not end an interrupted shift: a search may find the entry that does not count",
         "a repair that is left out",
     ),
+    /// Recovery ends a shift only where the latch word reads as held.
+    UnlatchedUnrepaired = own(
+        "circ-tree",
+        "unlatched-unrepaired",
+        "recovery ends an interrupted shift only in nodes whose persisted latch word is held",
+        "latch words read by recovery",
+    ),
     /// A removal shifts one side while the head says that the other one has the valid twins.
     RingSideKept = own(
         "circ-tree",

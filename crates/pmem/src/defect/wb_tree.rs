@@ -76,12 +76,12 @@ defects! {
         "a writer uses a slot that an earlier insert has moved",
         "optimistic coupling",
     ),
-    /// Recovery rebuilds a slot array only where the latch word reads as held.
-    UnlatchedUnrepaired = own(
-        "wb-tree",
-        "unlatched-unrepaired",
-        "recovery rebuilds a slot array only in nodes whose persisted latch word is held",
-        "latch words read by recovery",
+    /// A descent does not repair an inner node whose slot array is marked invalid.
+    InnerUnrepaired = own(
+        "wb-tree-bitmap-leaf",
+        "inner-unrepaired",
+        "a crash leaves the slot array of an inner node invalid, and no descent repairs it",
+        "repair of an inner node by the first descent",
     ),
     /// A merge does not retire the node that it unlinks.
     NodeLeaks = own(

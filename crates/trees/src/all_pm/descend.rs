@@ -367,7 +367,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let (rank, separator, child) = loop {
                 let step = self.rank(node.view, target);
                 let step = step.and_then(|rank| Ok((rank, Self::child(node.view, rank)?)));
-                let (rank, (at, separator)) = node.certify(step)?;
+                let (rank, (at, separator)) = self.step_or_repair(&node, step)?;
                 match self.enter(at, node.level - 1, &node) {
                     Err(Interrupted::Restart) if turns.is_some() => {
                         node = self.recheck(&node, turns)?;
@@ -378,6 +378,21 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let low = separator.or(low);
             path = Path { parent: node, node: child, rank, low, is_root: false };
         }
+    }
+
+    /// Returns `step`, which was read in an inner node, or repairs the node and asks for a restart
+    /// if a crash has left it in need of that.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn step_or_repair<T>(
+        &self,
+        node: &NodeRef<'_, M>,
+        step: Result<T, Corrupt>,
+    ) -> Result<T, Interrupted> {
+        if S::Inner::REPAIRS_ON_USE && step.is_err() && S::Inner::needs_repair(node.view) {
+            return Err(self.structure().repair_inner(node));
+        }
+        node.certify(step)
     }
 
     /// Returns `node` at its present version, if it still covers what it did when it had taken

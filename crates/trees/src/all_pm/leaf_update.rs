@@ -142,7 +142,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// latch.
     #[inline(always)]
     fn repair_if_needed(&self, leaf: View<'_, M>) -> Result<(), Corrupt> {
-        if S::Leaf::WRITERS_REPAIR && S::Leaf::needs_repair(leaf) {
+        if S::Leaf::REPAIRS_ON_USE && S::Leaf::needs_repair(leaf) {
             return self.structure().repair_leaf(leaf);
         }
         Ok(())

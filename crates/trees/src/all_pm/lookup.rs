@@ -71,7 +71,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 let Some(node) = node else { continue };
                 let child = self.rank(node.view, DescentTarget::At(*key));
                 let child = child.and_then(|rank| Self::child(node.view, rank));
-                let Some((at, _)) = undisturbed(node.certify(child))? else { continue };
+                let child = undisturbed(self.step_or_repair(node, child))?;
+                let Some((at, _)) = child else { continue };
                 let view = self.node(at)?;
                 self.medium().prefetch(view.words());
                 *next = Some((at, view));

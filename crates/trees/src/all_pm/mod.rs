@@ -88,6 +88,9 @@ pub trait AllPmSpec: Design + Sized {
     /// `true` if an insert into a full leaf is one transaction with all of its splits. Else each
     /// level splits in a transaction of its own, and the insert follows.
     const INSERTS_WITH_SPLITS: bool = false;
+    /// `true` if a split of a leaf flushes every line of the left half too, also those that it does
+    /// not change.
+    const FLUSHES_LEFT_HALF: bool = false;
     /// `true` if the latches of nodes lie in lock arrays of their parents.
     const HAS_LOCKS: bool = false;
     /// The number of words of a leaf, from the first on, that a descent prefetches; 0 for none.

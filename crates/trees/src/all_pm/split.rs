@@ -7,6 +7,7 @@ use super::{root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
 use crate::node::{Changes, Image, LEVEL_MAX, Slot, View};
+use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 use core::cmp::Ordering;
 
@@ -37,6 +38,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// ```text
     /// N right half, separator       crash before C: nothing points to them
     /// W separator entry in the parent, which its commit word does not show; or N new root
+    /// F lines of a leaf             those that stay, in `circ-tree` alone: as published
     /// F them |
     /// C log: the node's commit word and link, the parent's commit word or the root word
     /// W these, and slot arrays; F |
@@ -50,6 +52,10 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut image = self.image(view, level)?;
         let mut fresh = Changes::new();
         let half = self.halve(&mut image, &mut fresh)?;
+        if level == 0 && self.flushes_left_half() {
+            // The line of the head and the link follows, with the words of the transaction.
+            view.flush(LINE_WORDS..=self.node_bytes() as usize / 8 - 1);
+        }
         let entry = Entry::plain(half.separator, half.at.offset());
         if path.is_root {
             let root = self.stage_root(path.node.at, level + 1, entry, &mut fresh);

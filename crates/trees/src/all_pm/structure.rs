@@ -16,7 +16,7 @@ use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::HEADER_BYTES;
 use bristlecone_pmem::sync::{Guard, Latch, LatchBits, OnMedium};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::ops::Range;
 
 /// The sizes of a tree's blocks.
@@ -92,8 +92,8 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn apply(&self, view: View<'_, M>, image: &Image);
     fn write_free_slots(&self, view: View<'_, M>, level: u64, slots: &[Slot]);
     fn needs_repair(&self, view: View<'_, M>, level: u64) -> bool;
-    /// Returns `false` if the nodes of `level` are left to their writers:
-    /// [`Layout::WRITERS_REPAIR`].
+    /// Returns `false` if the nodes of `level` are left to operations:
+    /// [`Layout::REPAIRS_ON_USE`].
     fn recovery_repairs(&self, level: u64) -> bool;
     fn repair(&self, view: View<'_, M>, image: &Image);
     /// Calls [`Protocol::place`] of the inner layout.
@@ -152,6 +152,8 @@ pub(super) trait Structure<M: Medium, K: Key> {
     ) -> Result<(), Interrupted>;
     /// Returns [`LeafUpdate::MERGES_HALVES`].
     fn merges_halves(&self) -> bool;
+    /// Returns [`AllPmSpec::FLUSHES_LEFT_HALF`].
+    fn flushes_left_half(&self) -> bool;
     /// Returns the low key word of a leaf, if leaves have one.
     fn low_word(&self, leaf: View<'_, M>) -> Option<u64>;
     /// Returns the lock arrays, if the design has them.
@@ -240,7 +242,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
     }
 
     fn recovery_repairs(&self, level: u64) -> bool {
-        level > 0 || !S::Leaf::WRITERS_REPAIR
+        !if level == 0 { S::Leaf::REPAIRS_ON_USE } else { S::Inner::REPAIRS_ON_USE }
     }
 
     fn repair(&self, view: View<'_, M>, image: &Image) {
@@ -355,6 +357,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         S::LeafUpdate::MERGES_HALVES
     }
 
+    fn flushes_left_half(&self) -> bool {
+        S::FLUSHES_LEFT_HALF
+    }
+
     fn low_word(&self, leaf: View<'_, M>) -> Option<u64> {
         S::LeafUpdate::LOW.map(|word| leaf.load(word))
     }
@@ -440,6 +446,27 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     pub(super) fn repair_leaf(&self, view: View<'_, M>) -> Result<(), Corrupt> {
         self.repair(view, &self.image(view, 0)?);
         Ok(())
+    }
+
+    /// Repairs an inner node, whose derived fields a crash has left invalid, if it has not changed
+    /// since the descent reached it. Returns the reason to end the descent: a restart, unless the
+    /// node is damaged. Durable before the latch is free; persist order: that of
+    /// [`Layout::repair`].
+    #[cold]
+    pub(super) fn repair_inner(&self, node: &NodeRef<'_, M>) -> Interrupted {
+        let repair = || -> Result<(), Interrupted> {
+            let _held = node.upgrade()?;
+            if M::INJECTS_DEFECTS && self.medium().injects(Defect::InnerUnrepaired) {
+                return Err(node.view.corrupt(0, "node needs repair", 0, 1).into());
+            }
+            if !self.pool_ref().is_block(node.at, self.node_bytes()) {
+                let what = "block of the tree is free in the pool";
+                return Err(node.view.corrupt(0, what, 1, 0).into());
+            }
+            self.repair(node.view, &self.image(node.view, node.level)?);
+            Ok(())
+        };
+        repair().err().unwrap_or(Interrupted::Restart)
     }
 
     /// Checks that `offset` is null or an offset at which a node can lie.
@@ -612,6 +639,12 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let Path { node, low, .. } = path;
             let step = self.rank_of(node.view, target);
             let step = step.and_then(|rank| Ok((rank, self.child(node.view, rank)?)));
+            if step.is_err()
+                && !self.recovery_repairs(node.level)
+                && self.needs_repair(node.view, node.level)
+            {
+                return Err(self.repair_inner(&node));
+            }
             let (rank, (at, separator)) = node.certify(step)?;
             let child = self.enter(at, node.level - 1, &node)?;
             let low = separator.or(low);

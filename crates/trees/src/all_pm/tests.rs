@@ -4,13 +4,14 @@
 mod damage;
 
 use crate::designs::{
-    BTree, BTreeLinear, BTreeLog, BTreeShadow, BTreeWal, IsleTreeAll, PersistentUnsorted,
+    BTree, BTreeLinear, BTreeLog, BTreeShadow, BTreeWal, CircTree, IsleTreeAll, PersistentUnsorted,
     UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
     WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WbTreeWords,
 };
-use crate::index::{Design, PmIndex};
+use crate::index::{Design, Order, PmIndex};
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Mapped, Pool};
+use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 type Index<D> = <D as Design>::Index<Count<Mapped>, u64>;
@@ -344,4 +345,67 @@ fn a_merge_by_replacement_costs_a_leaf_a_link_and_the_parent() {
         assert_eq!((found.lines, found.fences), (2, 2), "{key}");
     }
     assert_eq!(merge, Some((2 + 4 + 2 + 1, 2 + 4 + 1)));
+}
+
+/// A split of a leaf of `circ-tree` flushes all lines of both leaves, as published, and the other
+/// lines of its transaction.
+fn both_leaves_budget<const NODE: usize>() {
+    let capacity = (NODE as u64 - 32) / 16;
+    let leaves = NODE as u64 / 64 + (32 + 16 * capacity.div_ceil(2)).div_ceil(64);
+    // A root and its word with one line of the log, or the parent's line with two; the state twice.
+    let split = (leaves + 5, 4);
+    // Keys ascend or descend, so that the insert after it costs (2, 2).
+    let and_insert = |moved: u64| (split.0 + moved + 2, split.1 + 2);
+    assert_eq!(split_costs::<CircTree<NODE>>(false), [and_insert(0), and_insert(0)], "{NODE}");
+    // The parent's entry moves, which takes one more line of the log.
+    assert_eq!(split_costs::<CircTree<NODE>>(true), [and_insert(0), and_insert(1)], "{NODE}");
+}
+
+#[test]
+fn a_split_of_circ_tree_flushes_both_leaves() {
+    both_leaves_budget::<256>();
+    both_leaves_budget::<512>();
+    both_leaves_budget::<1024>();
+    both_leaves_budget::<2048>();
+}
+
+/// Clears the valid bit of the root's slot array, as a replayed log leaves it, and damages the
+/// array. The first operation that descends repairs it: slots, fence, bitmap, fence. `cost` is that
+/// of the operation itself.
+fn repaired_by(cost: (u64, u64), operation: impl Fn(&Index<WbTreeBitmapLeaf<512>>)) {
+    let tree = create::<WbTreeBitmapLeaf<512>>();
+    (0..300u64).for_each(|key| assert_eq!(tree.insert(2 * key, key).unwrap(), None));
+    let (root, level) = super::read_root(tree.anchor().unwrap()).unwrap();
+    assert_eq!(level, 1);
+    let node = tree.node(root).unwrap();
+    node.store(0, node.load(0) & !1);
+    node.store(2, 0);
+    let counts = counted::<WbTreeBitmapLeaf<512>>(&tree, operation);
+    assert_eq!((counts.lines, counts.fences), (2 + cost.0, 2 + cost.1));
+    let again = counted::<WbTreeBitmapLeaf<512>>(&tree, |tree| {
+        (0..300u64).for_each(|key| assert!(tree.get(2 * key).unwrap().is_some()));
+    });
+    assert_eq!((again.lines, again.fences), (0, 0), "the node is repaired");
+    assert!(tree.check().unwrap().keys >= 300);
+}
+
+#[test]
+fn the_first_descent_repairs_the_slot_array_of_an_inner_node() {
+    repaired_by((0, 0), |tree| assert_eq!(tree.get(250).unwrap(), Some(125)));
+    repaired_by((0, 0), |tree| {
+        let mut found = [None; 3];
+        tree.multi_get(&[0, 250, 598], &mut found).unwrap();
+        assert_eq!(found, [Some(0), Some(125), Some(299)]);
+    });
+    repaired_by((2, 2), |tree| assert_eq!(tree.insert(599, 7).unwrap(), None));
+    repaired_by((1, 1), |tree| assert_eq!(tree.update(250, 7).unwrap(), Some(125)));
+    repaired_by((0, 0), |tree| {
+        let mut keys = 0;
+        tree.scan((Bound::Included(0), Bound::Unbounded), Order::Ascending, &mut |_, _| {
+            keys += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(keys, 300);
+    });
 }

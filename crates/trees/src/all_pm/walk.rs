@@ -41,7 +41,7 @@ struct Range<'k, K: Key> {
 
 impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// Recovers after a crash: marks every block of the tree, ends the pool's recovery, and repairs
-    /// nodes, unless their writers do. If this crashes too, the next recovery repeats it.
+    /// nodes, unless operations do. If this crashes too, the next recovery repeats it.
     pub(super) fn recover(&self) -> Result<(), TreeError> {
         let mut mark = |block, bytes| self.pool_ref().mark(block, bytes);
         let walk = self.walk(&mut mark, true)?;

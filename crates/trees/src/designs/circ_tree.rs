@@ -36,4 +36,5 @@ impl<const NODE: usize> AllPmSpec for CircTree<NODE> {
     type Inner = CircularNode<NODE>;
     type LeafUpdate = FailureAtomic;
     type Protocol = Wal;
+    const FLUSHES_LEFT_HALF: bool = true;
 }

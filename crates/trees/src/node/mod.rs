@@ -235,9 +235,9 @@ pub trait Layout: Send + Sync + 'static {
         }
     }
 
-    /// `true` if searches of leaves, inserts and removes cope with a leaf that needs a repair: the
-    /// first writer repairs it, not recovery. Recovery repairs inner nodes.
-    const WRITERS_REPAIR: bool = false;
+    /// `true` if operations repair a node that needs it, and recovery does not: a leaf by its first
+    /// writer, as searches do without; an inner node by the first descent.
+    const REPAIRS_ON_USE: bool = false;
 
     /// Returns `true` if a crash has left the node in need of [`repair`](Self::repair).
     fn needs_repair<M: Medium>(_node: View<'_, M>) -> bool {

@@ -12,7 +12,7 @@
 //!    writer clears it before it changes the array, and sets it after; the [`SlotCommit`] keeps
 //!    this true in every crash image.
 //! 2. The array can be rebuilt from the bitmap and the entries. A search of a leaf does without an
-//!    invalid array, and the first insert or remove rebuilds it; in inner nodes recovery does.
+//!    invalid array, and the first insert or remove rebuilds it; in inner nodes the first descent.
 //! 3. An index is followed only if its bit is set, so a torn array never leads to an invalid entry.
 
 mod commit;
@@ -305,7 +305,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node.flush(COMMIT..=if is_half { last.min(LINE_WORDS - 1) } else { last });
     }
 
-    const WRITERS_REPAIR: bool = true;
+    const REPAIRS_ON_USE: bool = true;
 
     #[inline(always)]
     fn needs_repair<M: Medium>(node: View<'_, M>) -> bool {
