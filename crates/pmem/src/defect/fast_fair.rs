@@ -24,14 +24,14 @@ defects! {
         "the compiler drops or moves the store that keeps a new entry invalid",
         "FAST & FAIR (FAST 2018), authors' code: plain stores",
     ),
-    /// Recovery leaves the duplicate entry of an interrupted insert.
+    /// A writer leaves the duplicate entry of an interrupted insert.
     DuplicateLeft = printed(
         "fast-fair",
         "duplicate-left",
         "delete after a crash inside an insert removes only the duplicate",
         "FAST & FAIR (FAST 2018), lazy recovery that is not there",
     ),
-    /// Recovery does not complete an interrupted split.
+    /// A writer does not complete an interrupted split.
     SplitUnrepaired = printed(
         "fast-fair",
         "split-unrepaired",

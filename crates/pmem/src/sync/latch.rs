@@ -371,6 +371,13 @@ impl<W: LatchWord> Latch<W> {
         !self.is_current(seen.0)
     }
 
+    /// Returns `true` if the word is stale now: no thread has taken the latch since the pool was
+    /// opened.
+    #[inline(always)]
+    pub fn is_untouched(&self) -> bool {
+        !self.is_current(self.word.load())
+    }
+
     /// Sets the word to the current nonce, free, if it is still the stale `seen`.
     pub fn adopt(&self, seen: Version) {
         self.word.replace(seen.0, self.nonce | seen.0 & self.word.bits().link());

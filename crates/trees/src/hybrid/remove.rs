@@ -1,10 +1,11 @@
 //! Remove, and merging leaves.
 
-use super::{Hybrid, HybridSpec, Restructuring};
+use super::{Hybrid, HybridSpec, LeafRef, Restructuring};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::Leaf;
+use crate::node_latch::HeldLatch;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
@@ -107,6 +108,17 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         })
     }
 
+    /// Takes the latch of a leaf if it is free. The first writer after an open mends the leaf.
+    fn try_latch<'a>(&'a self, leaf: &LeafRef<'a>) -> Option<HeldLatch<'a, M>> {
+        let latch = self.latch(leaf);
+        let is_untouched = S::Leaf::IS_MENDED_BY_WRITERS && latch.is_untouched();
+        let held = latch.try_lock()?;
+        if is_untouched {
+            S::Leaf::mend(&self.pool, leaf.words);
+        }
+        Some(held)
+    }
+
     /// Moves the right leaf's entries into the left one and unlinks the right leaf, if the entries
     /// fit and both latches are free. Durable on return.
     ///
@@ -119,9 +131,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// ```
     fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<MergeResult, Corrupt> {
         let (left, right) = (self.leaf(left)?, self.leaf(right)?);
-        let (left_latch, right_latch) = (self.latch(&left), self.latch(&right));
-        let Some(_left_guard) = left_latch.try_lock() else { return Ok(MergeResult::NotMerged) };
-        let Some(right_guard) = right_latch.try_lock() else { return Ok(MergeResult::NotMerged) };
+        let Some(_left_guard) = self.try_latch(&left) else { return Ok(MergeResult::NotMerged) };
+        let Some(right_guard) = self.try_latch(&right) else { return Ok(MergeResult::NotMerged) };
         let medium = self.pool.medium();
         let added = S::Leaf::count(medium, right.words);
         let total = S::Leaf::count(medium, left.words) + added;

@@ -81,6 +81,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         // `version` was read before `is_current`: at that version the leaf covered the key, and the
         // upgrade fails at any other.
         let latch_guard = if skips_validation { latch.lock() } else { latch.upgrade(version) };
+        if S::Leaf::IS_MENDED_BY_WRITERS && latch_guard.is_some() && latch.is_stale(version) {
+            S::Leaf::mend(&self.pool, leaf.words);
+        }
         Ok(latch_guard.map(|latch_guard| (leaf, latch_guard)).ok_or(Restart))
     }
 

@@ -82,6 +82,10 @@ pub trait Leaf: Send + Sync + 'static {
     /// engine replaces it with fresh leaves and never splits it.
     const IS_APPEND_ONLY: bool = false;
 
+    /// `true` if recovery leaves work to the first writer that latches a leaf after an open: see
+    /// [`mend`](Self::mend).
+    const IS_MENDED_BY_WRITERS: bool = false;
+
     /// The number of free slots that an [`update`](Self::update) may take.
     const UPDATE_SLOTS: usize = 1;
 
@@ -225,6 +229,10 @@ pub trait Leaf: Send + Sync + 'static {
     fn settle<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         Self::verify(medium, at, words)
     }
+
+    /// Removes what a crash has left in the leaf and readers ignore. The caller holds the latch, as
+    /// the first thread since the open. Durable on return; writes nothing if nothing is left.
+    fn mend<M: Medium>(_: &Pool<M>, _: &[PmWord]) {}
 
     /// Recomputes, after a crash, the fields that the layout derives from its entries. The leaf has
     /// passed [`settle`](Self::settle). `at` is the offset of the leaf, for the error.

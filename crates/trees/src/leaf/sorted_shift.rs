@@ -28,8 +28,9 @@
 //! 4. Entries at or above the sibling's low key are hidden. So linking a sibling removes them, and
 //!    unlinking it adds the entries that were appended before.
 //! 5. Equal key words and hidden entries exist only while the latch is held, and after a crash,
-//!    until [`ShiftNode::repair`] removes them. A reader checks the latch or reads as
-//!    `unlatched.rs` says.
+//!    until [`ShiftNode::mend`] removes them. A reader checks the latch or reads as `unlatched.rs`
+//!    says. Hidden entries are in order, and the sibling has the same: a split copies them there
+//!    before, a merge shows its first copy after the others are durable.
 //! 6. After the terminator, if a key word starts a line and reads as 0, it is 0 in the medium too:
 //!    the stores that made it 0 were fenced before the latch was released.
 
@@ -376,6 +377,18 @@ impl<'p, M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'p, M, F, NODE> {
         Ok(ShiftPos { index: low, equal: false, end: low == count })
     }
 
+    /// Returns the last index, from `index` on, of an entry with the key word of entry `index`. A
+    /// crash can leave two, of which the right one is valid (I2).
+    #[inline(always)]
+    pub fn last_of_equal(&self, index: usize) -> usize {
+        let (word, mut last) = (self.key(index), index);
+        // A word 0 behind the least key is the terminator.
+        while word != 0 && last + 1 < Self::CAPACITY && self.key(last + 1) == word {
+            last += 1;
+        }
+        last
+    }
+
     /// Replaces the value of entry `index`. Durable on return.
     ///
     /// ```text
@@ -497,12 +510,14 @@ impl<'p, M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'p, M, F, NODE> {
     }
 
     /// Appends the sibling's `entries` after the `count` entries of this node. They stay hidden
-    /// until the sibling is unlinked (I4), so their lines may persist in any order. The last store
-    /// shows them to readers without a latch, which so never pass the end. Durable on return.
+    /// until the sibling is unlinked (I4). The last store shows them, all of them durable, to
+    /// readers without a latch, which so never pass the end, and to recovery. Durable on return.
     ///
     /// ```text
-    /// W terminator, entries, live   crash: the first of them is at or above the sibling's low key
-    /// F their lines |               -> durable   budget: their lines, 1 flush
+    /// W terminator, entries         crash before C: the terminator at `count` hides them
+    /// F their lines |
+    /// C key of the first, or live   8 B     crash: it is at or above the sibling's low key
+    /// F its line |                  -> durable   budget: their lines + 1, 2 flushes
     /// ```
     ///
     /// # Panics
@@ -510,19 +525,24 @@ impl<'p, M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'p, M, F, NODE> {
     pub fn append(&self, count: usize, entries: &[Entry]) -> Fenced {
         let end = count + entries.len();
         assert!(end <= Self::CAPACITY, "the appended entries fit");
-        if end < Self::CAPACITY && end > 0 {
+        let Some(first) = entries.first() else { return self.medium.fence() };
+        if end < Self::CAPACITY {
             self.set_terminator(end);
         }
-        for (index, &entry) in entries.iter().enumerate().rev() {
+        for (index, &entry) in entries.iter().enumerate().skip(1).rev() {
             self.set_entry(count + index, entry);
         }
-        if count == 0 && end > 0 {
-            self.store(LIVE, 1);
+        let word = Self::key_word(count);
+        self.store(word + 1, first.value);
+        let shown = if count == 0 { LIVE } else { word };
+        if count == 0 {
+            self.store(word, first.key);
         }
-        let first = if count == 0 { LIVE } else { Self::key_word(count) };
-        let last = (Self::key_word(end) + 1).min(NODE / 8);
+        let lines = &self.words[word..(Self::key_word(end) + 1).min(NODE / 8)];
         F::before_flush(self.medium);
-        self.medium.persist(&self.words[first.min(last)..last])
+        let _ = self.medium.persist(lines);
+        self.store(shown, if count == 0 { 1 } else { first.key });
+        self.persist(shown)
     }
 
     /// Makes `sibling` the right neighbour. Durable on return.
@@ -542,13 +562,19 @@ impl<'p, M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'p, M, F, NODE> {
         self.store(SIBLING, sibling.offset());
     }
 
-    /// Removes, after a crash, the entries that are hidden or invalid. `limit` is the sibling's low
-    /// key. A crash during the repair leaves a state that a second call repairs.
+    /// Removes the entries that are hidden or invalid since a crash. `limit` is the sibling's low
+    /// key. The caller holds the latch, the first to do so since the open. A crash meanwhile leaves
+    /// a state that the next call mends. Durable on return.
+    ///
+    /// ```text
+    /// truncate              only if entries are at or above `limit`
+    /// drop duplicates       only if a shift was interrupted
+    /// ```
     ///
     /// # Errors
     /// A word is damaged.
-    pub fn repair<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
-        self.latch(pool.nonce()).reset();
+    #[cold]
+    pub fn mend<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
         if let Some(limit) = limit
             && !(M::INJECTS_DEFECTS && self.medium.injects(Defect::SplitUnrepaired))
         {
@@ -558,9 +584,7 @@ impl<'p, M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'p, M, F, NODE> {
                 Ok(K::order(pool, entry.key, limit)?.is_lt())
             })?;
         }
-        if !(M::INJECTS_DEFECTS && self.medium.injects(Defect::DuplicateLeft)) {
-            self.drop_duplicates();
-        }
+        self.drop_duplicates(pool.nonce());
         Ok(())
     }
 
@@ -581,11 +605,20 @@ impl<'p, M: Medium, F: ShiftForm, const NODE: usize> ShiftNode<'p, M, F, NODE> {
 
     /// Completes the shift that a crash interrupted: a remove forwards, an insert backwards. Both
     /// times the left one of two equal entries is removed (I2).
-    fn drop_duplicates(&self) {
+    ///
+    /// ```text
+    /// R shifts              entries move to the left, for readers
+    /// remove                for each key word that the next entry has too   -> durable
+    /// ```
+    fn drop_duplicates(&self, nonce: u64) {
+        if M::INJECTS_DEFECTS && self.medium.injects(Defect::DuplicateLeft) {
+            return;
+        }
         let mut count = self.count();
         let mut index = 0;
         while index + 1 < count {
             if self.key(index) == self.key(index + 1) {
+                self.shifts(nonce).turn(true);
                 let _ = self.remove(index, count);
                 count -= 1;
             } else {

@@ -25,11 +25,18 @@ pub(super) enum Route {
     Right(PmPtr),
 }
 
+/// A node that was reached through its left neighbour, so its parent may lack a separator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reached {
+    pub(super) left: PmPtr,
+    pub(super) at: PmPtr,
+}
+
 /// The state of a descent: a node found without a separator, and the steps taken.
 #[derive(Debug, Default)]
 pub(super) struct DescentState {
-    /// A node that was reached through its left neighbour, so its parent may lack a separator.
-    pub(super) unposted: Option<PmPtr>,
+    /// The last such node on the way.
+    pub(super) unposted: Option<Reached>,
     steps: u64,
     restarts: u32,
 }
@@ -178,7 +185,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
                 match self.route(&node, target)? {
                     Route::Down(at) => node = self.node(at, here - 1)?,
                     Route::Right(at) => {
-                        state.unposted = Some(at);
+                        state.unposted = Some(Reached { left: node.at(), at });
                         node = self.node(at, here)?;
                     }
                 }
@@ -200,7 +207,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             let Some(mut node) = self.descend(SearchTarget::At(key), level, state)? else {
                 return Ok(None);
             };
-            while let Some(held) = self.latch(&node).lock() {
+            while let Some(held) = self.lock_node(&node)? {
                 let pos = node.search::<K>(&self.pool, key)?;
                 let stays = M::INJECTS_DEFECTS
                     && self.pool.medium().injects(Defect::WrongParent)
@@ -212,7 +219,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
                 };
                 let Some(at) = right else { return Ok(Some(LatchedNode { node, held, pos })) };
                 drop(held);
-                state.unposted = Some(at);
+                state.unposted = Some(Reached { left: node.at(), at });
                 state.step(&node, pool_bytes)?;
                 node = self.node(at, level)?;
             }

@@ -76,12 +76,12 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// change before the first store tells a reader that is still beyond a former end.
     ///
     /// ```text
-    /// parent: remove separator      crash: the right node lacks a separator; recovery posts it
+    /// parent: remove separator      crash: the right node lacks a separator
     /// R shifts of left
     /// left: append its entries      crash: they are at or above its low key and do not count
     /// R shifts of left
     /// C sibling of left             8 B   they do, and the right node is unlinked
-    /// F header |                    -> durable   budget: remove + append + 1 line, 1 fence
+    /// F header |                    -> durable   budget: remove + append + 1 line, 1 flush
     /// ```
     fn merge_pair(
         &self,
@@ -94,11 +94,11 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         let separator = parent.entry(right);
         let left = self.node(PmPtr::new(parent.value(right - 1)), level)?;
         let right_node = self.node(PmPtr::new(separator.value), level)?;
-        let Some(_left_held) = self.latch(&left).lock() else { return Ok(None) };
+        let Some(_left_held) = self.lock_node(&left)? else { return Ok(None) };
         if left.sibling() != right_node.at() {
             return Ok(None); // A node without a separator lies between the two.
         }
-        let Some(right_held) = self.latch(&right_node).lock() else { return Ok(None) };
+        let Some(right_held) = self.lock_node(&right_node)? else { return Ok(None) };
         let counts = [left.count(), right_node.count()];
         if !Self::should_merge(counts, level) {
             return Ok(None);
@@ -145,7 +145,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     ///
     /// ```text
     /// C root            8 B     crash before C: a root with a single child, which is valid
-    /// F root block |            -> durable   budget: 1 line, 1 fence
+    /// F root block |            -> durable   budget: 1 line, 1 flush
     /// ```
     pub(super) fn collapse(&self, unlinked: &mut Unlinked) -> Result<(), TreeError> {
         let words = self.root.words(&self.pool)?;
@@ -155,7 +155,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             if root.level() == 0 {
                 return Ok(());
             }
-            let Some(root_held) = self.latch(&root).lock() else {
+            let Some(root_held) = self.lock_node(&root)? else {
                 let (at, what) = (root.at().offset() + 32, "root node is marked obsolete");
                 return Err(Corrupt { at, what, expected: 0, found: 2 }.into());
             };

@@ -8,7 +8,7 @@
 //!    low key is the least key.
 //! 2. A separator in the parent is a shortcut: a node without one is reached through its left
 //!    neighbour. A crash or a full pool can leave a node without a separator. The next writer that
-//!    passes posts it, or recovery does.
+//!    passes posts it.
 //! 3. Everything that a pointer in a node or in the root block points to is durable before the
 //!    pointer is.
 //! 4. A writer releases a latch after the last fence of the change. A reader takes no latch and
@@ -21,9 +21,12 @@
 //!    restarts; as an inner node it still leads on.
 //! 7. A separator, a low key and a key of a leaf are three words; each owns a key record of its
 //!    own.
+//! 8. Recovery changes no node that holds entries. The first writer that latches a node after an
+//!    open mends it (`mend.rs`); until then every operation bears what a crash has left there.
 
 mod check;
 mod descend;
+mod mend;
 mod merge;
 mod read;
 mod recover;

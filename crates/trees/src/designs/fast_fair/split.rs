@@ -1,7 +1,6 @@
 //! Splits as in FAIR: a full node links its new sibling first; the separator in the parent follows.
 
 use super::descend::{DescentState, LatchedNode};
-use super::write::ignore_full;
 use super::{FastFairSpec, FastFairTree};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
@@ -74,7 +73,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// |
     /// C sibling of node           8 B   the upper half is valid there, no longer here
     /// F header |
-    /// W end of node = m           crash before: recovery does it
+    /// W end of node = m           crash before: the next writer does it
     /// F its line |
     /// insert                      into one of them; at the right edge it came with C
     ///                             -> durable   budget: NODE / 64 + 2 lines, 3 flushes, the insert
@@ -178,7 +177,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// already is a level above `child`.
     ///
     /// ```text
-    /// N new root, separator     crash before C: free again; recovery grows
+    /// N new root, separator     crash before C: free again; the next writer grows
     /// |
     /// C root                    8 B
     /// F root block |            -> durable   budget: NODE / 64 + 1 lines, 2 flushes
@@ -217,10 +216,5 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         S::Form::before_flush(medium);
         let _ = medium.persist(&words[..=ROOT]);
         Ok(true)
-    }
-
-    /// Posts all of `nodes`. In a full pool, posts as many as possible.
-    pub(super) fn post_all(&self, nodes: &[PmPtr], pinned: &Guard) -> Result<(), TreeError> {
-        nodes.iter().try_for_each(|&at| ignore_full(self.post(at, pinned)))
     }
 }

@@ -291,6 +291,106 @@ fn splits_cost_exactly_the_budget() {
     assert_eq!(cost::<FastFairWide<256>>(5), (4 + 1 + 1 + 3 + 4 + 1, 2 * (5 + 3)));
 }
 
+/// Makes the latch of a node stale, as those of all nodes are after an open.
+fn age<M: Medium, S: FastFairSpec>(
+    tree: &FastFairTree<M, u64, S, 256>,
+    node: &ShiftNode<'_, M, S::Form, 256>,
+) {
+    tree.pool().medium().store_transient(&node.words()[4], 0);
+    assert!(tree.latch(node).is_untouched());
+}
+
+/// A shift that a crash has interrupted leaves an entry twice. Readers take the right one, and
+/// store nothing. The first writer that latches the leaf removes the left one, whatever it came
+/// for.
+#[test]
+fn the_first_writer_completes_an_interrupted_shift() {
+    fn check<S: FastFairSpec>(lines: u64) {
+        let fences = u64::from(S::Form::FENCES);
+        let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+        let tree = FastFairTree::<_, u64, S, 256>::create(Arc::new(pool), "t").unwrap();
+        for key in 1..=5 {
+            tree.insert(10 * key, key).unwrap();
+        }
+        let leaf = tree.root_node().unwrap();
+        // As an insert at entry 1 leaves it, with the value of the new entry and not its key.
+        let medium = tree.pool().medium();
+        let word = |index: usize| &leaf.words()[6 + S::Form::ENTRY_WORDS * index..];
+        for index in (1..5).rev() {
+            for part in [1, 0] {
+                medium.store(&word(index + 1)[part], medium.load(&word(index)[part]));
+            }
+        }
+        medium.store(&word(1)[1], 77);
+        age(&tree, &leaf);
+        medium.take();
+        let pairs: Vec<_> = (1..=5).map(|key| (10 * key, key)).collect();
+        for turn in [false, true] {
+            tree.shifts(&leaf).turn(turn);
+            assert_eq!(pairs_of(&tree, ALL, Order::Ascending), pairs);
+            let mut values = [None; 5];
+            tree.multi_get(&[10, 20, 30, 40, 50], &mut values).unwrap();
+            assert_eq!(values, [1, 2, 3, 4, 5].map(Some));
+        }
+        assert_eq!(tree.check().unwrap().keys, 5);
+        assert_eq!((leaf.count(), medium.take().lines), (6, 0), "readers store nothing");
+        assert_eq!(tree.insert(20, 0).unwrap(), Some(2));
+        let counts = medium.take();
+        assert_eq!((counts.lines, counts.fences), (lines, fences * lines));
+        assert_eq!(leaf.count(), 5);
+        assert_eq!(tree.update(20, 9).unwrap(), Some(2));
+        let counts = medium.take();
+        assert_eq!((counts.lines, counts.fences), (1, fences), "the second writer mends nothing");
+        assert_eq!((tree.get(20).unwrap(), tree.check().unwrap().keys), (Some(9), 5));
+    }
+    check::<FastFair<256>>(2);
+    check::<FastFairR<256>>(2);
+    check::<FastFairWide<256>>(3);
+}
+
+/// A crash between the link and the cut of a split leaves the moved entries in both leaves, and the
+/// new one without a separator. The first writer cuts; having passed to the new leaf, it posts it.
+#[test]
+fn the_first_writer_completes_an_interrupted_split() {
+    type Tree = FastFairTree<Count<Mapped>, u64, FastFair<256>, 256>;
+    let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+    let tree = Tree::create(Arc::new(pool), "t").unwrap();
+    let keys = 1..=CAPACITY as u64;
+    for key in keys.clone() {
+        tree.insert(10 * key, key).unwrap();
+    }
+    let left = tree.root_node().unwrap();
+    let upper: Vec<_> = (6..CAPACITY).map(|index| left.entry(index)).collect();
+    let at = tree.pool().reserve(256).unwrap();
+    let header = NodeHeader { sibling: PmPtr::NULL, low: upper[0].key, level: 0 };
+    let right = ShiftNode::create(tree.pool(), at, header, &upper).unwrap();
+    let medium = tree.pool().medium();
+    let _ = left.link(at, medium.fence());
+    age(&tree, &left);
+    age(&tree, &right);
+    medium.take();
+    let pairs: Vec<_> = keys.map(|key| (10 * key, key)).collect();
+    assert_eq!(pairs_of(&tree, ALL, Order::Ascending), pairs);
+    let down: Vec<_> = pairs.iter().rev().copied().collect();
+    assert_eq!(pairs_of(&tree, ALL, Order::Descending), down);
+    for &(key, value) in &pairs {
+        assert_eq!(tree.get(key).unwrap(), Some(value));
+    }
+    let stats = tree.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves, stats.height), (CAPACITY as u64, 2, 1));
+    assert_eq!(medium.take().lines, 0, "readers store nothing");
+    let last = 10 * CAPACITY as u64;
+    assert_eq!(tree.update(last, 1).unwrap(), Some(CAPACITY as u64));
+    let counts = medium.take();
+    assert_eq!((counts.lines, counts.fences), (2, 4), "the cut and the update");
+    assert_eq!((left.count(), tree.get(last).unwrap()), (6, Some(1)));
+    assert_eq!(tree.remove(last).unwrap(), Some(1));
+    let counts = medium.take();
+    assert_eq!((counts.lines, counts.fences), (1 + 5, 2 + 4), "the remove and a new root");
+    let stats = tree.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves, stats.height), (CAPACITY as u64 - 1, 2, 2));
+}
+
 /// Readers wait for no writer. Beside one, a lookup makes durable what its answer rests on.
 #[test]
 fn readers_beside_a_writer_wait_for_nothing_and_flush_their_answer() {

@@ -14,8 +14,6 @@ pub(super) struct TreeWalk<K: Key> {
     pub(super) leaves: u64,
     pub(super) inner_nodes: u64,
     pub(super) height: u32,
-    /// Nodes without a separator, lower levels first.
-    pub(super) unposted: Vec<PmPtr>,
     /// The low keys of leaves without entries.
     pub(super) empty: Vec<K::Owned>,
 }
@@ -27,28 +25,22 @@ type Child = (u64, PmPtr);
 type Claim<'f> = &'f mut dyn FnMut(PmPtr, u64) -> Result<(), Corrupt>;
 
 impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
-    /// Walks the tree; no other thread may use it. With `repair`, first removes leftovers of a
-    /// crash in a node: entries that do not count. Without it, these are reported as damage.
-    pub(super) fn walk(&self, repair: bool, claim: Claim<'_>) -> Result<TreeWalk<K>, Corrupt> {
+    /// Walks the tree; no other thread may use it. Leftovers of a crash, entries that do not count,
+    /// are damage in a node that a writer has latched since the open. With `recovers`, no thread
+    /// has, and the latches are reset.
+    pub(super) fn walk(&self, recovers: bool, claim: Claim<'_>) -> Result<TreeWalk<K>, Corrupt> {
         let root = self.root_node()?;
         let mut walk = TreeWalk {
             keys: 0,
             leaves: 0,
             inner_nodes: 0,
             height: root.level() + 1,
-            unposted: Vec::new(),
             empty: Vec::new(),
         };
         claim(self.root.at, ROOT_BYTES)?;
         let mut children = vec![(0, root.at())];
         for level in (0..=root.level()).rev() {
-            let mut unposted = Vec::new();
-            children =
-                self.walk_level(level, &children, repair, claim, &mut walk, &mut unposted)?;
-            // Lower levels first: posting there may split a parent, and the new sibling is posted
-            // in turn.
-            unposted.append(&mut walk.unposted);
-            walk.unposted = unposted;
+            children = self.walk_level(level, &children, recovers, claim, &mut walk)?;
         }
         Ok(walk)
     }
@@ -58,30 +50,29 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         &self,
         level: u32,
         posted: &[Child],
-        repair: bool,
+        recovers: bool,
         claim: Claim<'_>,
         walk: &mut TreeWalk<K>,
-        unposted: &mut Vec<PmPtr>,
     ) -> Result<Vec<Child>, Corrupt> {
         let mut children = Vec::new();
         let mut posted = posted.iter().peekable();
         let mut node = self.node(posted.peek().map_or(PmPtr::NULL, |child| child.1), level)?;
         let mut low = K::least();
+        let mut copies = Vec::new();
         if node.low() != 0 {
             return Err(damage(&node, "low key of the leftmost node", 0, node.low()));
         }
         loop {
             claim(node.at(), Self::NODE_BYTES)?;
             self.claim_separator(node.low(), claim)?;
-            match posted.peek() {
-                Some(&&(separator, at)) if at == node.at() => {
-                    if !K::order(&self.pool, separator, K::borrow(&low))?.is_eq() {
-                        let what = "separator that is not its child's low key";
-                        return Err(damage(&node, what, node.low(), separator));
-                    }
-                    posted.next();
+            if let Some(&&(separator, at)) = posted.peek()
+                && at == node.at()
+            {
+                if !K::order(&self.pool, separator, K::borrow(&low))?.is_eq() {
+                    let what = "separator that is not its child's low key";
+                    return Err(damage(&node, what, node.low(), separator));
                 }
-                _ => unposted.push(node.at()),
+                posted.next();
             }
             let next = node.sibling();
             let next = if next.is_null() { None } else { Some(self.node(next, level)?) };
@@ -89,17 +80,15 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             if let (Some(limit), Some(next)) = (&limit, &next)
                 && *limit <= low
             {
-                return Err(damage(
-                    next,
-                    "low key not above that of the left neighbour",
-                    0,
-                    next.low(),
-                ));
+                let what = "low key not above that of the left neighbour";
+                return Err(damage(next, what, 0, next.low()));
             }
-            if repair {
-                node.repair::<K>(&self.pool, limit.as_ref().map(K::borrow))?;
+            if recovers {
+                self.latch(&node).reset();
             }
-            let entries = self.walk_entries(&node, &low, limit.as_ref(), claim)?;
+            let (entries, next_copies) = self.walk_entries(&node, &low, limit.as_ref(), claim)?;
+            check_copies(&node, &copies, &entries)?;
+            copies = next_copies;
             if level > 0 {
                 walk.inner_nodes += 1;
                 let first = children.len();
@@ -126,19 +115,26 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     }
 
     /// Returns the entries of `node`, after checking that they are in order, from `low` on and
-    /// below `limit`.
+    /// below `limit`, and the copies of the sibling's that a crash has left.
     fn walk_entries(
         &self,
         node: &ShiftNode<'_, M, S::Form, NODE>,
         low: &K::Owned,
         limit: Option<&K::Owned>,
         claim: Claim<'_>,
-    ) -> Result<Vec<Entry>, Corrupt> {
+    ) -> Result<(Vec<Entry>, Vec<Entry>), Corrupt> {
         let mut entries: Vec<_> = (0..node.count()).map(|index| node.entry(index)).collect();
-        if M::INJECTS_DEFECTS {
-            self.hide_defect(&mut entries, limit)?;
-        }
         let is_inner = node.level() > 0;
+        // With a defect the walk passes, so that only wrong answers of the tree can reveal it.
+        let hides = |defect| M::INJECTS_DEFECTS && self.pool.medium().injects(defect);
+        let is_blind = [Defect::DuplicateLeft, Defect::SplitUnrepaired].into_iter().any(hides);
+        let mut copies = Vec::new();
+        if self.latch(node).is_untouched() || is_blind {
+            copies = self.drop_leftovers(&mut entries, is_inner, limit)?;
+        }
+        if is_blind {
+            copies.clear();
+        }
         if is_inner && entries.first().is_none_or(|first| first.key != 0) {
             return Err(damage(node, "inner node without a leftmost child", 0, 1));
         }
@@ -156,35 +152,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             }
             last = Some(key);
         }
-        Ok(entries)
-    }
-
-    /// For injected recovery defects: removes the entries that the defect leaves in a node. The
-    /// walk then passes, so that only wrong answers of the tree can reveal the defect.
-    fn hide_defect(
-        &self,
-        entries: &mut Vec<Entry>,
-        limit: Option<&K::Owned>,
-    ) -> Result<(), Corrupt> {
-        if self.pool.medium().injects(Defect::DuplicateLeft) {
-            entries.dedup_by(|right, left| {
-                let same = right.key == left.key;
-                if same {
-                    *left = *right;
-                }
-                same
-            });
-        }
-        if self.pool.medium().injects(Defect::SplitUnrepaired)
-            && let Some(limit) = limit
-        {
-            let mut kept = 0;
-            for entry in &*entries {
-                kept += usize::from(K::order(&self.pool, entry.key, K::borrow(limit))?.is_lt());
-            }
-            entries.truncate(kept);
-        }
-        Ok(())
+        Ok((entries, copies))
     }
 
     fn claim_separator(&self, word: u64, claim: Claim<'_>) -> Result<(), Corrupt> {
@@ -193,6 +161,23 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             None => Ok(()),
         }
     }
+}
+
+/// Checks that the copies in the left neighbour are the first of the node's `entries`.
+fn check_copies<M: Medium, F: ShiftForm, const NODE: usize>(
+    node: &ShiftNode<'_, M, F, NODE>,
+    copies: &[Entry],
+    entries: &[Entry],
+) -> Result<(), Corrupt> {
+    // The first entry of an inner node has no separator, but its copy has.
+    let is_copy = |(copy, entry): (&Entry, &Entry)| {
+        copy.value == entry.value && (entry.key == 0 || copy.key == entry.key)
+    };
+    if copies.len() <= entries.len() && copies.iter().zip(entries).all(is_copy) {
+        return Ok(());
+    }
+    let (expected, found) = (entries.len() as u64, copies.len() as u64);
+    Err(damage(node, "copies in the left neighbour", expected, found))
 }
 
 fn damage<M: Medium, F: ShiftForm, const NODE: usize>(

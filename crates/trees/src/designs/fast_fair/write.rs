@@ -27,7 +27,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
     /// N key's record |          only if the layer has records; crash: the record is free again
     /// node: insert | update     as `ShiftNode`; if the leaf is full, a split before it
     ///                           -> durable   budget: theirs
-    /// post separators           after a crash, recovery posts the missing ones
+    /// post separators           after a crash, the next writer that passes posts the missing ones
     /// ```
     pub(super) fn put(
         &self,
@@ -57,8 +57,11 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         let split = split.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
         // The pair is durable, and a separator is only a shortcut, so a full pool is not an error
         // here.
-        for at in [split, state.unposted].into_iter().flatten() {
+        if let Some(at) = split {
             ignore_full(self.post(at, &guard))?;
+        }
+        if let Some(reached) = state.unposted {
+            ignore_full(self.post_reached(reached, &guard))?;
         }
         Ok(None)
     }
@@ -97,8 +100,8 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
             }
             merged?;
         }
-        if let Some(at) = state.unposted {
-            ignore_full(self.post(at, &guard))?;
+        if let Some(reached) = state.unposted {
+            ignore_full(self.post_reached(reached, &guard))?;
         }
         Ok(Some(value))
     }

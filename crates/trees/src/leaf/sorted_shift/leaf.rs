@@ -25,6 +25,7 @@ impl<const NODE: usize, F: ShiftForm> Leaf for SortedShift<NODE, F> {
     const NEXT: usize = SIBLING;
     const LOW: usize = LOW;
     const LATCH: usize = LATCH;
+    const IS_MENDED_BY_WRITERS: bool = true;
 
     #[inline(always)]
     fn flush_link<M: Medium>(medium: &M, link: &[PmWord]) {
@@ -58,14 +59,19 @@ impl<const NODE: usize, F: ShiftForm> Leaf for SortedShift<NODE, F> {
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let node = Self::node(pool.medium(), words);
         let position = node.search::<K>(pool, key)?;
-        Ok(position.equal.then(|| (position.index, Value::plain(node.value(position.index)))))
+        if !position.equal {
+            return Ok(None);
+        }
+        let index = node.last_of_equal(position.index);
+        Ok(Some((index, Value::plain(node.value(index)))))
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let node = Self::node(medium, words);
-        entries.extend(
-            (0..node.count()).map(|index| TaggedEntry { entry: node.entry(index), fingerprint: 0 }),
-        );
+        let count = node.count();
+        let valid = (0..count)
+            .filter(|&index| index + 1 == count || node.key(index) != node.key(index + 1));
+        entries.extend(valid.map(|index| TaggedEntry { entry: node.entry(index), fingerprint: 0 }));
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -127,6 +133,10 @@ impl<const NODE: usize, F: ShiftForm> Leaf for SortedShift<NODE, F> {
         Self::node(medium, words).truncate_rejected(0, keep)
     }
 
+    fn mend<M: Medium>(pool: &Pool<M>, words: &[PmWord]) {
+        Self::node(pool.medium(), words).drop_duplicates(pool.nonce());
+    }
+
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
@@ -137,6 +147,7 @@ impl<const NODE: usize, F: ShiftForm> Leaf for SortedShift<NODE, F> {
         Ok(node.append(node.count(), &entries))
     }
 
+    /// Checks the leaf. The equal entries of an interrupted shift stay for the first writer.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let node = Self::node(pool.medium(), words);
         let (expected, found) =
@@ -145,8 +156,8 @@ impl<const NODE: usize, F: ShiftForm> Leaf for SortedShift<NODE, F> {
             let what = "tag of a shifting leaf";
             return Err(Corrupt { at: at + 8 * TAG as u64, what, expected, found });
         }
-        node.drop_duplicates();
-        let keys: Vec<_> = (0..node.count()).map(|index| node.key(index)).collect();
+        let mut keys: Vec<_> = (0..node.count()).map(|index| node.key(index)).collect();
+        keys.dedup();
         for pair in keys.windows(2) {
             let key = K::read(pool, pair[0])?;
             if !K::order(pool, pair[1], K::borrow(&key))?.is_gt() {

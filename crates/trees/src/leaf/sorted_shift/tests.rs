@@ -2,6 +2,7 @@
 //! prefix of its stores.
 
 use super::*;
+use crate::leaf::Leaf;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Domain, Mapped};
 use core::ptr::NonNull;
@@ -154,8 +155,24 @@ fn entries_of<M: Medium, F: ShiftForm>(node: &Small<'_, M, F>) -> Vec<(u64, u64)
     (0..node.count()).map(|i| (node.key(i), node.value(i))).collect()
 }
 
-/// Applies `image` to a fresh pool, repairs the node and returns its entries. If `nested`, each
-/// crash image of the repair must lead to the same entries.
+/// Returns a fresh pool with `image` of the node at `at`, which held `base` before.
+fn pool_of<F: ShiftForm>(
+    base: &[(u64, u64)],
+    image: &BTreeMap<u64, u64>,
+    at: PmPtr,
+) -> Pool<RecordingMedium> {
+    let (pool, same) = pool_with::<F>(&[], &[], None);
+    assert_eq!(at, same);
+    let words = base.iter().copied().chain(image.iter().map(|(&offset, &value)| (offset, value)));
+    for (offset, value) in words {
+        let word = &pool.words(PmPtr::new(offset), 1).unwrap()[0];
+        pool.medium().inner.store(word, value);
+    }
+    pool
+}
+
+/// Applies `image` to a fresh pool, mends the node and returns its entries. If `nested`, each crash
+/// image of this must lead to the same entries.
 fn recovered_entries<F: ShiftForm>(
     base: &[(u64, u64)],
     image: &BTreeMap<u64, u64>,
@@ -163,18 +180,9 @@ fn recovered_entries<F: ShiftForm>(
     limit: Option<u64>,
     nested: bool,
 ) -> Vec<(u64, u64)> {
-    let (pool, same) = pool_with::<F>(&[], &[], None);
-    assert_eq!(at, same);
-    let write = |words: &mut dyn Iterator<Item = (u64, u64)>| {
-        for (offset, value) in words {
-            let word = &pool.words(PmPtr::new(offset), 1).unwrap()[0];
-            pool.medium().inner.store(word, value);
-        }
-    };
-    write(&mut base.iter().copied());
-    write(&mut image.iter().map(|(&offset, &value)| (offset, value)));
+    let pool = pool_of::<F>(base, image, at);
     let node = node_in::<F>(&pool, at);
-    node.repair::<u64>(&pool, limit).unwrap();
+    node.mend::<u64>(&pool, limit).unwrap();
     let result = entries_of(&node);
     if nested {
         let events = core::mem::take(&mut *pool.medium().events.lock().unwrap());
@@ -191,6 +199,15 @@ fn recovered_entries<F: ShiftForm>(
     result
 }
 
+/// Returns the words of a node with their offsets.
+fn words_of<F: ShiftForm>(
+    pool: &Pool<RecordingMedium>,
+    node: &Small<'_, RecordingMedium, F>,
+) -> Vec<(u64, u64)> {
+    let offsets = (node.at().offset()..).step_by(8);
+    offsets.zip(node.words()).map(|(offset, word)| (offset, pool.medium().load(word))).collect()
+}
+
 /// Returns the number of crash images of `change`, or an error if one of them recovers to a content
 /// that is neither the old nor the new one.
 fn explore<F: ShiftForm>(
@@ -202,8 +219,7 @@ fn explore<F: ShiftForm>(
     let tail: Vec<_> = (0..CAPACITY as u64).map(|i| Entry::plain(3 + i, 77)).collect();
     let (pool, at) = pool_with::<F>(entries, &tail, skip_flush);
     let node = node_in::<F>(&pool, at);
-    let base: Vec<_> = (at.offset()..).step_by(8).zip(node.words()).collect();
-    let base: Vec<_> = base.iter().map(|(o, w)| (*o, pool.medium().load(w))).collect();
+    let base = words_of(&pool, &node);
     let before = entries_of(&node);
     let _ = change(&node);
     let after: Vec<_> =
@@ -287,6 +303,37 @@ fn torn_removes_and_updates<F: ShiftForm>() -> u64 {
 fn appended_entries_stay_hidden_until_the_sibling_is_unlinked() {
     torn_appends::<FencedAfter>();
     torn_appends::<Wide<FencedAfter>>();
+}
+
+/// Until a writer mends a node, readers meet what a crash of a merge has left there: nothing, or
+/// the sibling's entries in their order.
+#[test]
+fn a_crash_shows_appended_entries_all_or_none() {
+    fn check<F: ShiftForm>() {
+        let capacity = Small::<Mapped, F>::CAPACITY;
+        let tail: Vec<_> = (0..CAPACITY as u64).map(|i| Entry::plain(3 + i, 77)).collect();
+        for count in 0..capacity {
+            for more in 1..=capacity - count {
+                let entries = filled(count, false);
+                let extra: Vec<_> = filled(count + more, false)[count..].to_vec();
+                let (pool, at) = pool_with::<F>(&entries, &tail, None);
+                let node = node_in::<F>(&pool, at);
+                let base = words_of(&pool, &node);
+                let before = entries_of(&node);
+                let _ = node.append(count, &extra);
+                let after = entries_of(&node);
+                assert_eq!(after.len(), count + more);
+                let events = core::mem::take(&mut *pool.medium().events.lock().unwrap());
+                for_each_crash_image(&events, &mut |image, at_end| {
+                    let pool = pool_of::<F>(&base, image, at);
+                    let found = entries_of(&node_in::<F>(&pool, at));
+                    assert!(found == after || !at_end && found == before, "{count}: {found:?}");
+                });
+            }
+        }
+    }
+    check::<FencedAfter>();
+    check::<Wide<FencedAfter>>();
 }
 
 #[test]
@@ -386,4 +433,29 @@ fn both_searches_agree_with_a_sorted_vector() {
             assert_eq!(node.search_binary::<u64>(&pool, key).unwrap(), expected);
         }
     }
+}
+
+/// As a leaf of a hybrid index, a node with an entry twice answers with the right one. Recovery
+/// checks it and stores nothing; the first writer mends it.
+#[test]
+fn a_leaf_ignores_the_left_one_of_two_equal_entries_until_it_is_mended() {
+    type Narrow = SortedShift<NODE_BYTES, FencedAfter>;
+    let mut entries = filled(4, false);
+    entries.insert(1, Entry::plain(20, 99));
+    let (pool, at) = pool_with::<FencedAfter>(&entries, &[], None);
+    let node = node_in::<FencedAfter>(&pool, at);
+    let words = node.words();
+    Narrow::repair::<u64, _>(&pool, at.offset(), words).unwrap();
+    for key in [10, 20, 30, 40] {
+        let (slot, value) = Narrow::find::<u64, _>(&pool, words, key).unwrap().unwrap();
+        assert_eq!((node.key(slot), value.word), (key, node.value(slot)));
+        assert_ne!(value.word, 99);
+    }
+    let mut found = Vec::new();
+    Narrow::collect(pool.medium(), words, &mut found);
+    let found: Vec<_> = found.iter().map(|tagged| (tagged.entry.key, tagged.entry.value)).collect();
+    assert!(pool.medium().events.lock().unwrap().is_empty(), "nothing is stored yet");
+    Narrow::mend(&pool, words);
+    assert_eq!(found, entries_of(&node));
+    assert_eq!(node.count(), 4);
 }
