@@ -3,6 +3,7 @@
 mod bad_input;
 mod batch;
 mod checkpoint;
+mod closures;
 mod copies;
 mod corpus;
 mod cost;
