@@ -32,6 +32,15 @@ pub enum TreeError {
         /// The kind of the root in the pool, or 0 if there is no root with that name.
         found: u64,
     },
+    /// The pool was not closed, and has other roots. A recovery frees the blocks that the index
+    /// does not reach, so it would free theirs. Nothing has changed.
+    #[error(
+        "the pool was not closed and has {roots} roots; a recovery of one would free the blocks of the others; create each index in a pool of its own"
+    )]
+    Shared {
+        /// The number of roots of the pool.
+        roots: usize,
+    },
     /// The design is volatile: the contents of its trees end with their process, so nothing can be
     /// opened.
     #[error(
@@ -66,10 +75,15 @@ pub(crate) fn find_root<M: Medium>(
     root: &str,
     expected: u64,
 ) -> Result<PmPtr, TreeError> {
-    match pool.root(root)? {
-        Some(found) if found.kind == expected => Ok(found.block),
-        other => Err(TreeError::Foreign { expected, found: other.map_or(0, |root| root.kind) }),
+    let all = pool.roots()?;
+    let found = all.iter().find(|found| found.name == root);
+    let Some(found) = found.filter(|found| found.kind == expected) else {
+        return Err(TreeError::Foreign { expected, found: found.map_or(0, |root| root.kind) });
+    };
+    if pool.is_recovering() && all.len() > 1 {
+        return Err(TreeError::Shared { roots: all.len() });
     }
+    Ok(found.block)
 }
 
 /// The write mode: whether a write adds an absent key, replaces the value of a present one, or
@@ -188,7 +202,8 @@ pub trait Design: Send + Sync + 'static {
 /// A `dyn PmIndex<M, K>` is an index of some design; see [`ErasedDesign`](crate::ErasedDesign).
 pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// Creates an empty index under the root called `root`. Durable on return: after a crash before
-    /// that, the pool has no such root and the blocks are free.
+    /// that, the pool has no such root and the blocks are free. The pool should have no other root:
+    /// [`open`](Self::open) says why.
     ///
     /// # Errors
     /// - [`PoolError::RootExists`]: the name is taken.
@@ -208,11 +223,12 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     ///
     /// The design itself calls [`Pool::finish_recovery`], which frees all unmarked blocks, before
     /// it repairs anything that needs a new block. Blocks of a second index would be unmarked then,
-    /// so a pool holds one index.
+    /// so a pool holds one index, and no other root.
     ///
     /// # Errors
     /// - [`TreeError::Foreign`]: there is no root with that name, or it belongs to another design,
     ///   node size or kind of key.
+    /// - [`TreeError::Shared`]: the pool was not closed, and has other roots.
     /// - [`TreeError::Volatile`]: the design is volatile.
     /// - [`PoolError::Corrupt`]: a block that the index reaches is damaged.
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError>

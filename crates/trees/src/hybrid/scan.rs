@@ -167,6 +167,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if S::RESTRUCTURING == Restructuring::MicroLogged && copy.low == K::least() {
             restarts.count_unlinked(copy.at)?;
             *copy = self.copy_behind(previous)?;
+            if !copy.entries.is_empty() {
+                *restarts = Restarts::default(); // it gets on
+            }
             return Ok(());
         }
         let is_in_order = match previous.entries.last() {

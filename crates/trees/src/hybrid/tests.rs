@@ -228,6 +228,64 @@ fn damage_to_the_hint_of_a_close_is_repaired_at_the_first_open() {
     }
 }
 
+/// The scan finds its next leaf to be the first one again and again, which is no sign of damage
+/// while it gets on.
+#[test]
+fn a_scan_may_remove_all_that_it_visits() {
+    let pool = Pool::create(Mapped::anonymous(16 << 20).unwrap()).unwrap();
+    let index = <FpTree<256> as Design>::Index::<Mapped, u64>::create(Arc::new(pool), "t").unwrap();
+    let keys = 60_000;
+    for key in 0..keys {
+        assert_eq!(index.insert(key, !key).unwrap(), None);
+    }
+    assert!(index.check().unwrap().leaves > u64::from(Restarts::LIMIT));
+    let mut visited = 0;
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let scanned = index.scan(all, Order::Ascending, &mut |key, value| {
+        assert_eq!((key, value), (visited, !visited));
+        assert_eq!(index.remove(key).unwrap(), Some(value));
+        visited += 1;
+        ControlFlow::Continue(())
+    });
+    scanned.unwrap_or_else(|error| panic!("after {visited} keys: {error}"));
+    assert_eq!((visited, index.check().unwrap().keys), (keys, 0));
+}
+
+/// A recovery of one index would free the blocks of the other, and the next insert use them.
+#[test]
+fn no_index_recovers_in_a_pool_with_another_root() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions::default();
+    let pool = Arc::new(Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap());
+    let names = ["first", "second"];
+    let both = names.map(|name| Index::<u64>::create(Arc::clone(&pool), name).unwrap());
+    for key in 0..100 {
+        assert!(both.iter().all(|index| index.insert(key, !key).unwrap().is_none()));
+    }
+    let open_both = || {
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        let pool = Arc::new(pool);
+        (names.map(|name| Index::<u64>::open(Arc::clone(&pool), name, opened)), pool)
+    };
+    for index in both {
+        drop(Box::new(index).close().unwrap());
+    }
+    Arc::into_inner(pool).unwrap().close().unwrap();
+    let (both, pool) = open_both();
+    for index in &both {
+        let index = index.as_ref().unwrap();
+        assert!((0..100).all(|key| index.get(key).unwrap() == Some(!key)));
+    }
+    drop((both, pool)); // as a crash leaves it
+    let (both, pool) = open_both();
+    for index in &both {
+        let error = index.as_ref().expect_err("it would free what is not its own");
+        assert!(matches!(error, TreeError::Shared { roots: 2 }), "{error}");
+    }
+    assert!(pool.is_recovering());
+}
+
 /// Returns an index with over 1000 leaves, after leaves were split and merged.
 fn grown_index() -> Index<u64> {
     let index = index::<u64>();
