@@ -33,7 +33,8 @@ impl AsRef<[u8]> for Unusable {
 fn a_panic_in_a_function_of_the_caller_leaves_no_latch_and_no_pin() {
     let place = place();
     let mut store = filled(&place);
-    let panics: [(&str, fn(&Store)); 8] = [
+    type Panics = fn(&Store);
+    let panics: [(&str, Panics); 8] = [
         ("get_with", |store| drop(store.get_with(key(50), |_| panic!()))),
         ("scan_with", |store| {
             drop(store.scan_with(key(50).., Order::Ascending, |_, _| panic!()));
