@@ -29,11 +29,13 @@ impl AsRef<[u8]> for Unusable {
     }
 }
 
+/// A call of the store whose function panics.
+type Panics = fn(&Store);
+
 #[test]
 fn a_panic_in_a_function_of_the_caller_leaves_no_latch_and_no_pin() {
     let place = place();
     let mut store = filled(&place);
-    type Panics = fn(&Store);
     let panics: [(&str, Panics); 8] = [
         ("get_with", |store| drop(store.get_with(key(50), |_| panic!()))),
         ("scan_with", |store| {
