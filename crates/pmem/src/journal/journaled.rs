@@ -250,24 +250,42 @@ impl Journaled {
 impl SharedJournal {
     fn run(&self) {
         let interval = interval_of(self.durability).unwrap_or(PAUSE);
+        let has_syncs = matches!(self.durability, Durability::Interval(_));
         let mut last = Instant::now();
+        let mut drained_at = last;
         while !self.is_ending.load(Ordering::Acquire) {
             let is_due = last.elapsed() >= interval;
             if is_due {
                 last = Instant::now();
             }
-            let has_more = self.work(is_due && matches!(self.durability, Durability::Interval(_)));
-            if !has_more.unwrap_or(false) {
-                std::thread::park_timeout(interval.saturating_sub(last.elapsed()));
+            let drained = self.drain().unwrap_or(0);
+            let filling = drained_at.elapsed();
+            drained_at += filling;
+            if self.work(is_due && has_syncs).unwrap_or(false) {
+                continue;
             }
+            // A writer that finds a quarter of the ring full wakes this thread, which takes longer
+            // than many writes do. So it comes back by itself before that, if lines keep coming.
+            let eighth = (self.journal.ring.slots() / 8) as f64;
+            let pause =
+                Duration::try_from_secs_f64(filling.as_secs_f64() * eighth / drained as f64);
+            let rest = interval.saturating_sub(last.elapsed());
+            std::thread::park_timeout(pause.map_or(rest, |pause| pause.min(rest)));
         }
     }
 
-    /// Drains, syncs if that is due, and takes a step of a checkpoint. Returns `true` if there is
-    /// more to do.
+    /// Drains the ring. Returns the number of lines.
+    fn drain(&self) -> Result<u64, MediumError> {
+        let mut writer = self.journal.writer.lock();
+        let before = writer.end.position;
+        self.journal.drain(&mut writer)?;
+        Ok(writer.end.position - before)
+    }
+
+    /// Syncs if that is due, and takes a step of a checkpoint. Returns `true` if there may be more
+    /// to do.
     fn work(&self, is_due: bool) -> Result<bool, MediumError> {
         let journal = &self.journal;
-        journal.drain(&mut journal.writer.lock())?;
         let mut syncer = journal.syncer.lock();
         if is_due {
             let began = now();
