@@ -17,7 +17,7 @@ use super::lines::{Journal, Syncer, Writer, copy_of};
 use super::mark::{MARK_BYTES, Mark};
 use super::pages::PAGE_BYTES;
 use super::point::{Checkpoint, Point};
-use super::sweep::PARTS;
+use super::sweep::{PARTS, part_bytes};
 use crate::line::LINE_BYTES;
 use crate::medium::MediumError;
 use core::ops::Range;
@@ -33,7 +33,7 @@ impl<D: Disk> Journal<D> {
     /// journal was written since the last turn, or since the oldest, as is between them.
     pub(super) fn wants_checkpoint(&self, syncer: &Syncer) -> bool {
         let Writer { mark: Mark { geometry, .. }, end, .. } = *self.writer.lock();
-        let between = geometry.part_bytes(self.ring.slots());
+        let between = part_bytes(geometry, self.ring.slots());
         let sweep = &syncer.sweep;
         syncer.checkpoint.is_some()
             || geometry.distance(sweep.last_start(), end) >= between

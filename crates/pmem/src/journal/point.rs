@@ -1,7 +1,6 @@
 //! Places in a journal, and the sizes of its segments.
 
 use super::frame;
-use super::sweep::PARTS;
 use core::ops::Range;
 
 /// The place of a frame in the journal: what a reader needs to read on from there.
@@ -40,11 +39,6 @@ impl Checkpoint {
     pub(super) const ALL: Range<u64> = 0..u64::MAX;
 }
 
-/// The part of the segments that is left for what comes during a checkpoint.
-const SPARE: u64 = 16;
-/// The smallest number of these segments.
-const SPARE_MIN: u64 = 2;
-
 /// The sizes of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Geometry {
@@ -63,13 +57,6 @@ impl Geometry {
     /// Returns the number of bytes of the journal from `start` to `end`.
     pub(super) fn distance(self, start: Point, end: Point) -> u64 {
         (end.segment - start.segment) * self.segment_bytes + end.offset - start.offset
-    }
-
-    /// Returns the number of bytes of the journal between the checkpoints of two parts of the pool.
-    /// Beyond all parts, some segments are left for what comes while the last one is written.
-    pub(super) fn part_bytes(self, slots: u64) -> u64 {
-        let left = self.reserve(slots) + (self.segments / SPARE).max(SPARE_MIN);
-        self.segments.saturating_sub(left).max(1) * self.segment_bytes / PARTS
     }
 
     /// Returns the largest number of records in a frame: four frames fit in a segment.

@@ -3,12 +3,23 @@
 //!
 //! A replay starts where the checkpoint began of the part that waits longest for its next turn.
 
-use super::point::{Checkpoint, Point};
+use super::point::{Checkpoint, Geometry, Point};
 use core::ops::Range;
 use std::collections::VecDeque;
 
 /// The number of parts.
 pub(super) const PARTS: u64 = 32;
+/// The part of the segments that is left for what comes during a checkpoint.
+const SPARE: u64 = 16;
+/// The smallest number of these segments.
+const SPARE_MIN: u64 = 2;
+
+/// Returns the number of bytes of a journal, with a ring of `slots`, from the turn of a part to the
+/// next.
+pub(super) fn part_bytes(geometry: Geometry, slots: u64) -> u64 {
+    let left = geometry.reserve(slots) + (geometry.segments / SPARE).max(SPARE_MIN);
+    geometry.segments.saturating_sub(left).max(1) * geometry.segment_bytes / PARTS
+}
 
 /// What checkpoints have written, and which part is next.
 #[derive(Debug)]

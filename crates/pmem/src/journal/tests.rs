@@ -369,7 +369,7 @@ fn search_all(breach: Option<Breach>, depth: u32) -> Result<u64, String> {
 /// A history in which checkpoints of parts free segments, while others of them wait.
 fn frees() -> Vec<Step> {
     let syncs = |first: usize| (first..first + 10).flat_map(|at| [Put(at % 2 * 2), Sync]);
-    let mut steps = Vec::from_iter(syncs(0));
+    let mut steps: Vec<_> = syncs(0).collect();
     steps.push(Free);
     steps.extend([Put(0), Sync]);
     for _ in 0..3 {
