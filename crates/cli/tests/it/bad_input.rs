@@ -195,11 +195,16 @@ fn a_device_that_is_full() {
     place.run(&["create", "--size", "1M"]).expect(0);
     let text = lines(0..100_000, |i| format!("{i:06}\t{}", "v".repeat(100)));
     fs::write(place.path("pairs"), text).unwrap();
-    // The shell limits files to 4096 blocks of 512 B and ignores the signal SIGXFSZ, so that a
-    // write beyond the limit fails with an error: with a journal, the first one for that.
-    for (options, words) in [("", "no space for a journal"), ("--durability process", "full")] {
+    // The shell limits files to some blocks of 512 B and ignores the signal SIGXFSZ, so that a
+    // write beyond the limit fails with an error: with 2100 of them, the first one for a journal.
+    let cases = [
+        ("", 2100, "no space for a journal"),
+        ("", 4096, "full"),
+        ("--durability process", 4096, "full"),
+    ];
+    for (options, blocks, words) in cases {
         let limited =
-            format!(r#"trap '' XFSZ; ulimit -f 4096; exec "$0" load "$1" "$2" {options}"#);
+            format!(r#"trap '' XFSZ; ulimit -f {blocks}; exec "$0" load "$1" "$2" {options}"#);
         let done = std::process::Command::new("sh")
             .args(["-c", &limited])
             .arg(crate::COMMAND)

@@ -138,7 +138,7 @@ fn stat_prints_the_state_of_a_journal() {
         (&journal["durability"], &journal["interval_ms"]),
         (&json!("interval"), &json!(100))
     );
-    assert_eq!((&journal["segments"], &journal["segment_bytes"]), (&json!(16), &json!(4 << 20)));
+    assert_eq!((&journal["segments"], &journal["segment_bytes"]), (&json!(64), &json!(1 << 20)));
     // The open has written the superblocks, and its checkpoint has synced them.
     let number = |name: &str| journal[name].as_u64().unwrap();
     assert!(number("position") > 0 && number("checkpoint") > 0 && number("pool_syncs") > 0);
