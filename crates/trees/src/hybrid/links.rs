@@ -182,11 +182,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// right neighbour of `leaf`. Returns the right neighbour that `leaf` has then.
     fn apply_recovery_defects(&self, leaf: &LeafRef<'_>, next: PmPtr) -> Result<PmPtr, Corrupt> {
         let medium = self.pool.medium();
-        if next.is_null() {
+        // A guess may link to no leaf.
+        if next.is_null() || !medium.injects(Defect::EmptyLeafLeaked) {
             return Ok(next);
         }
         let right = self.leaf(next)?;
-        if medium.injects(Defect::EmptyLeafLeaked) && S::Leaf::count(medium, right.words) == 0 {
+        if S::Leaf::count(medium, right.words) == 0 {
             self.pool.mark(next, Self::LEAF_BYTES)?;
             let after = self.next(&right);
             let link = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
