@@ -95,10 +95,10 @@ impl JournalOptions {
         Geometry { segment_bytes, segments: segments.clamp(SEGMENTS_MIN, SEGMENTS_MAX) }
     }
 
-    /// Returns the number of slots of a ring that an eighth of the journal can take.
+    /// Returns the number of slots of a ring that a quarter of the journal can take.
     pub(super) fn slots(&self) -> u64 {
         let geometry = self.geometry();
-        let fits = |slots: &u64| geometry.reserve(*slots) <= geometry.segments / 8;
+        let fits = |slots: &u64| geometry.reserve(*slots) <= geometry.segments / 4;
         (0..=SLOTS_MAX.ilog2()).map(|bits| 1 << bits).rev().find(fits).unwrap_or(1)
     }
 }
