@@ -88,7 +88,7 @@ fn every_design_runs_every_workload() {
         of.is_none_or(|design| design["persistent"] == false) && row["design"] != "bristlecone"
     };
     // `fast-fair-wide` and `wb-tree-words` are not in every build.
-    let all = roster.len() + 1 + 2 * usize::from(cfg!(feature = "all-sizes"));
+    let all = roster.len() + 2 * usize::from(cfg!(feature = "all-sizes"));
     for (designs, count, threads) in [("fptree,wb-tree", 2, "1"), ("all", all, "2")] {
         let rows = bench(&["--design", designs, "--workload", workloads, "--threads", threads]);
         assert_eq!(rows.len(), count * 12);
