@@ -186,7 +186,7 @@ const STEPS: &[Step] = &[
             "--sequences",
             "2",
             "--recoveries",
-            "3k",
+            "2k",
         ],
         environment: &[],
         needs: Need::Nothing,

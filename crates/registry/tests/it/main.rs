@@ -61,13 +61,13 @@ conform! {
     wb_tree: "wb-tree",
     wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
     wb_tree_slot_only: "wb-tree-slot-only",
+    #[cfg(feature = "all-sizes")]
+    wb_tree_words: "wb-tree-words",
     wb_tree_r: "wb-tree-r",
     fast_fair: "fast-fair",
     fast_fair_r: "fast-fair-r",
     #[cfg(feature = "all-sizes")]
     fast_fair_wide: "fast-fair-wide",
-    #[cfg(feature = "all-sizes")]
-    wb_tree_words: "wb-tree-words",
     fast_fair_sp: "fast-fair-sp",
     fast_fair_sp_r: "fast-fair-sp-r",
     wo_tree: "wo-tree",
