@@ -35,7 +35,8 @@ pub enum TreeError {
     /// The pool was not closed, and has other roots. A recovery frees the blocks that the index
     /// does not reach, so it would free theirs. Nothing has changed.
     #[error(
-        "the pool was not closed and has {roots} roots; a recovery of one would free the blocks of the others; create each index in a pool of its own"
+        "the pool was not closed and has {roots} roots; a recovery of one would free the blocks of \
+         the others; create each index in a pool of its own"
     )]
     Shared {
         /// The number of roots of the pool.

@@ -21,7 +21,7 @@ pub(super) fn part_bytes(geometry: Geometry, slots: u64) -> u64 {
     geometry.segments.saturating_sub(left).max(1) * geometry.segment_bytes / PARTS
 }
 
-/// What checkpoints have written, and which part is next.
+/// The state of the turns: the parts that checkpoints have written, and the next one.
 #[derive(Debug)]
 pub(super) struct Sweep {
     /// The parts, by the beginning of their last checkpoint. The first `former` of them are of the

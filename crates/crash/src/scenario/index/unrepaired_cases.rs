@@ -22,7 +22,7 @@ const DESIGNS: [&str; 7] = [
     "fast-fair-sp",
     "fast-fair-sp-r",
 ];
-/// Those of them whose writers also complete splits and merges.
+/// The designs whose writers also complete splits and merges.
 const COMPLETE: [&str; 3] = ["fast-fair", "fast-fair-r", "fast-fair-wide"];
 /// The number of stores that no operation reaches before the one that counts.
 const STORES_MAX: u32 = 200;
