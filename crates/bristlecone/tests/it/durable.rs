@@ -443,6 +443,15 @@ fn a_store_with_holes_takes_the_memory_of_its_length() {
     larger.open(&place.path).unwrap().close().unwrap();
 }
 
+/// Lets this process write no file past 512 KiB.
+fn limit_files() {
+    let limit = libc::rlimit { rlim_cur: 512 << 10, rlim_max: libc::RLIM_INFINITY };
+    #[expect(unsafe_code, reason = "the standard library sets no limits")]
+    // SAFETY: the structure lives as long as the call.
+    let limited = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+    assert_eq!(limited, 0);
+}
+
 /// A page past the limit of the process for files can be mapped and not written. The system once
 /// ended the process with a signal, at each checkpoint that came upon one.
 #[test]
@@ -451,17 +460,27 @@ fn a_file_that_is_longer_than_the_process_may_write_is_refused() {
     let Some(path) = path_of_own_process() else { return in_own_process(NAME) };
     let options = journaled(Durability::Commit);
     options.create(&path).unwrap().close().unwrap();
-    let limit = libc::rlimit { rlim_cur: 512 << 10, rlim_max: libc::RLIM_INFINITY };
-    #[expect(unsafe_code, reason = "the standard library sets no limits")]
-    // SAFETY: the structure lives as long as the call.
-    let limited = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
-    assert_eq!(limited, 0);
+    limit_files();
     let used = options.open(&path).and_then(|store| {
         (0..2000_u64).try_for_each(|key| store.put(key.to_be_bytes(), [7; 300]))?;
         store.close()
     });
     assert!(matches!(used, Err(Error::NoJournalSpace { .. })), "{used:?}");
     assert!(mapped().open(&path).unwrap().is_empty().unwrap(), "a mapping needs no write");
+}
+
+/// The signal once ended each process that opened a killed store whose file was short enough.
+#[test]
+fn a_journal_that_is_longer_than_the_process_may_write_is_refused() {
+    const NAME: &str = "durable::a_journal_that_is_longer_than_the_process_may_write_is_refused";
+    let Some(path) = path_of_own_process() else { return in_own_process(NAME) };
+    let options = journaled(Durability::Commit).initial_bytes(256 << 10).journal_bytes(64 << 20);
+    options.create(&path).unwrap().put("a", "b").unwrap();
+    limit_files();
+    let used = options.open(&path).and_then(|store| {
+        (0..2000_u64).try_for_each(|key| store.put((key % 100).to_be_bytes(), [7; 300]))
+    });
+    assert!(matches!(used, Err(Error::NoJournalSpace { .. })), "{used:?}");
 }
 
 /// A copy of a folder may end so, where the device is full. What the ring alone had was once

@@ -2,7 +2,7 @@
 //! the file, nothing on standard output, and no change of the file.
 
 use crate::open::{holder, holder_with};
-use crate::{Place, lines, run};
+use crate::{Place, domain_here, lines, run};
 use std::fs;
 use std::io::Write;
 
@@ -274,6 +274,14 @@ fn what_is_no_file_is_refused_and_nothing_waits() {
             assert!(complaint.contains(path), "{command:?}: {complaint}");
         }
     }
+    // Nor does a store whose journal would lie there.
+    let place = Place::with(&[("k", "v")]);
+    let fifo = place.path("test.pool.journal");
+    assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    if domain_here() == "disk" {
+        all_refuse(&place, 4, "the journal");
+    }
+    assert_eq!(place.run(&["get", "k", "--durability", "process"]).expect(0), "v");
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub enum JournalError {
     /// The pool needs its journal, and a file of it is missing.
     #[error(
         "the pool needs its journal, and {missing} is missing beside it: copy the folder too; beside \
-         a pool that took the path of this one it is NAME.journal.left"
+         a pool that took the path of this one it is NAME.journal.left, perhaps with a number"
     )]
     Missing {
         /// The name of the file or folder.

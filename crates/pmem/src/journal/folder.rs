@@ -3,10 +3,12 @@
 //! 1. The folder is made, filled and synced, its parent too, before a mark says that the pool needs
 //!    it.
 //! 2. No file is removed but those of a journal that no process has open and that no mark on the
-//!    device needs. One that another pool may need is renamed, and removed when the next one is.
+//!    device needs. One that another pool may need is renamed, and stays.
 //! 3. The space of a segment is allocated, so that no later write finds the device full. Where a
 //!    commit waits for syncs it is filled with zeros, so that no write changes the metadata of the
 //!    file.
+//! 4. The ring is locked while a process has the journal open, and is made first. So a pool that
+//!    takes the path finds the folder in use.
 
 use super::disk::{Disk, Place};
 use super::error::JournalError;
@@ -62,7 +64,7 @@ impl Folder {
     /// folder too: a file may be mounted by itself.
     pub(super) fn check(path: &Path, pool: &File) -> Result<(), JournalError> {
         let folder = Self::path_of(path);
-        let beside = folder.parent().filter(|_| !folder.exists()).unwrap_or(&folder);
+        let beside = folder.parent().filter(|_| !folder.is_dir()).unwrap_or(&folder);
         for file in [Some(pool), File::open(beside).ok().as_ref()].into_iter().flatten() {
             if let Storage::Memory(kind) | Storage::Unsure(kind) = Storage::of_system(file)? {
                 return Err(JournalError::NotOnDisk { kind });
@@ -91,11 +93,19 @@ impl Folder {
                 .and_then(|folder| share(&folder, &owner))
                 .map_err(failed)?,
         }
+        // I4: first. So what is removed below is of this process.
+        let ring = folder.join(RING);
+        let ring = Ring::create(&ring, options.slots()).map_err(|error| match error {
+            MediumError::System { action, source } => {
+                MediumError::system(action, named_if_there(source, &ring))
+            }
+            other => other,
+        });
+        let ring = ring.inspect_err(|_| drop(fs::remove_dir(&folder)))?;
+        // Where that fails, the error that is returned says more.
         let made = Self::fill(&folder, pool, &owner, options);
-        if made.is_err() {
-            let _ = remove(&folder); // The error that is returned says more.
-        }
-        made
+        let made = made.inspect_err(|_| drop(remove(&folder)))?;
+        Ok((made, ring))
     }
 
     fn fill(
@@ -103,7 +113,7 @@ impl Folder {
         pool: File,
         owner: &Metadata,
         options: &JournalOptions,
-    ) -> Result<(Self, Ring), JournalError> {
+    ) -> Result<Self, JournalError> {
         let failed = |e| JournalError::system("make the folder of the journal", e);
         let geometry = options.geometry();
         check_length(geometry.segment_bytes).map_err(|e| failed(e.into()))?;
@@ -112,12 +122,11 @@ impl Folder {
             let path = folder.join(segment_name(index));
             let mut new = OpenOptions::new();
             new.read(true).write(true).create_new(true).mode(0o600);
-            let file = new.open(path).map_err(failed)?;
+            let file = new.open(&path).map_err(|e| failed(named_if_there(e, &path)))?;
             share(&file, owner).map_err(failed)?;
             reserve(&file, geometry.segment_bytes, options.zeroes_segments()).map_err(failed)?;
             segments.push(file);
         }
-        let ring = Ring::create(&folder.join(RING), options.slots())?;
         File::open(folder.join(RING)).and_then(|ring| share(&ring, owner)).map_err(failed)?;
         // The first of these syncs writes most of what the others would.
         for file in &segments {
@@ -127,7 +136,7 @@ impl Folder {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             File::open(path).and_then(|file| file.sync_all()).map_err(failed)?;
         }
-        Ok((Self::new(folder.into(), pool, segments), ring))
+        Ok(Self::new(folder.into(), pool, segments))
     }
 
     /// Opens the folder beside the pool at `path`, which needs it: `mark` says so.
@@ -140,6 +149,8 @@ impl Folder {
                 _ => JournalError::system("open the journal", error),
             }
         };
+        check_length(geometry.segment_bytes)
+            .map_err(|e| JournalError::system("write to the journal", e.into()))?;
         let mut segments = Vec::new();
         for index in 0..geometry.segments {
             let name = segment_name(index);
@@ -298,6 +309,14 @@ impl Disk for Folder {
         // Advice: the system may keep pages. A page that it could not write it calls clean.
         let _ = fadvise(self.file(place), 0, None, Advice::DontNeed);
         Ok(())
+    }
+}
+
+/// Names the file at `path` in `error` if it is there already: a file of others in the folder.
+fn named_if_there(error: io::Error, path: &Path) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => io::Error::other(format!("{}: {error}", path.display())),
+        _ => error,
     }
 }
 

@@ -5,12 +5,14 @@ use super::error::JournalError;
 use super::{frame, ring};
 use crate::medium::{LockedFile, MediumError};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
+/// The first bytes of the magic numbers of rings and frames, whatever the version.
+const MAGICS: &[u8] = b"BRSTLC";
 /// The name of the ring in the folder.
 pub(super) const RING: &str = "ring";
 
@@ -20,9 +22,8 @@ pub(super) fn segment_name(index: u64) -> String {
 }
 
 /// Makes place for a folder: if `folder` has the journal that another pool needs, which was moved
-/// away without it, renames it to `NAME.journal.left`. Removes what is there already, and what no
-/// pool needs: a journal without a record, or that of the open with the nonce `former`, whose pool
-/// is whole.
+/// away without it, renames it to `NAME.journal.left`. Removes what no pool needs: a journal
+/// without a record, or that of the open with the nonce `former`, whose pool is whole.
 ///
 /// # Errors
 /// A process has the journal open, or the system refuses.
@@ -38,23 +39,22 @@ pub(super) fn clear(folder: &Path, former: Option<u64>) -> Result<(), JournalErr
     set_aside(folder).map_err(failed)
 }
 
-/// Renames `folder` to `NAME.journal.left`, and removes the journal that was there. Where something
-/// else is in the way, which is not removed, a number follows the name.
+/// Renames `folder` to `NAME.journal.left`, with a number behind that if the name is taken: what is
+/// there may be the journal that yet another pool needs.
 fn set_aside(folder: &Path) -> io::Result<()> {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     const NAMES: u32 = 100;
-    let mut done = Ok(());
     for number in 0..NAMES {
         let mut left = OsString::from(folder);
         left.push(if number == 0 { ".left".to_owned() } else { format!(".left.{number}") });
-        let _ = remove(Path::new(&left)); // If that fails, so does what follows.
-        done = fs::rename(folder, left);
+        let done = fs::rename(folder, left);
         let is_taken = |kind| matches!(kind, AlreadyExists | DirectoryNotEmpty | NotADirectory);
         if !done.as_ref().is_err_and(|error| is_taken(error.kind())) {
-            break;
+            return done;
         }
     }
-    done
+    let what = "100 folders NAME.journal.left were set aside; remove those that no store needs";
+    Err(io::Error::other(what))
 }
 
 /// Returns the nonce of the last open that used the journal in `folder`, or `None` if it has no
@@ -84,8 +84,8 @@ fn user_of(folder: &Path) -> io::Result<Option<u64>> {
     })
 }
 
-/// Removes the files of a journal in `folder`, and the folder unless it holds others. A link to a
-/// folder is removed too. No process has the journal open (I2 of the folder).
+/// Removes the files of a journal in `folder`, and the folder, or a link to it, if it can: it may
+/// hold other files, or be a mount. No process has the journal open (I2 of the folder).
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let entries = match fs::read_dir(folder) {
@@ -96,21 +96,31 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        if is_of_journal(&entry.file_name()) {
+        if is_named(&entry.file_name()) && is_of_journal(&entry.path())? {
             fs::remove_file(entry.path())?;
         }
     }
-    if fs::symlink_metadata(folder)?.is_symlink() {
-        return fs::remove_file(folder);
-    }
-    match fs::remove_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        removed => removed,
-    }
+    // A journal can be made in a folder that stays.
+    let is_link = fs::symlink_metadata(folder)?.is_symlink();
+    let _ = if is_link { fs::remove_file(folder) } else { fs::remove_dir(folder) };
+    Ok(())
 }
 
-/// Returns `true` if a file of a journal has this name.
-fn is_of_journal(name: &OsStr) -> bool {
+/// Returns `true` if a file of a journal may have this name.
+fn is_named(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name == RING.as_bytes() || (name.len() == 4 && name.iter().all(u8::is_ascii_digit))
+}
+
+/// Returns `true` if the file at `path` begins as a segment or a ring does, or holds nothing yet.
+fn is_of_journal(path: &Path) -> io::Result<bool> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(false);
+    }
+    let mut begin = [0; 8];
+    match File::open(path)?.read_exact_at(&mut begin, 0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+        done => done?,
+    }
+    Ok(begin == [0; 8] || begin.starts_with(MAGICS))
 }

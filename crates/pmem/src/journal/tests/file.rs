@@ -235,6 +235,7 @@ fn a_ring_counts_where_the_system_does_not_tell_the_boot() {
     assert_eq!((ring.checked(0), ring.checked(64)), (Some((3, [7; 8])), None));
 }
 
+/// Files of others with the names of segments were once removed, and a folder blocked the open.
 #[test]
 fn a_folder_keeps_the_files_that_are_of_no_journal() {
     let folder = tempfile::tempdir().unwrap();
@@ -243,13 +244,17 @@ fn a_folder_keeps_the_files_that_are_of_no_journal() {
     let journal = folder.path().join("a.pool.journal");
     std::fs::create_dir(&journal).unwrap();
     std::fs::write(journal.join("letter.txt"), "dear reader").unwrap();
-    std::fs::write(journal.join("0007"), "of an interrupted close").unwrap();
+    std::fs::write(journal.join("2026"), "dear diary").unwrap();
+    std::fs::create_dir(journal.join("2025")).unwrap();
+    // of an interrupted close
+    std::fs::write(journal.join("0007"), [0; 512]).unwrap();
     let (pool, _) = open(&path, Durability::Commit);
     put(&pool, 7);
     pool.close().unwrap();
     let left: Vec<_> = std::fs::read_dir(&journal).unwrap().collect();
-    assert_eq!(left.len(), 1);
+    assert_eq!(left.len(), 3, "{left:?}");
     assert_eq!(std::fs::read_to_string(journal.join("letter.txt")).unwrap(), "dear reader");
+    assert_eq!(std::fs::read_to_string(journal.join("2026")).unwrap(), "dear diary");
     // A link to a folder goes, with the files of the journal in it.
     let elsewhere = folder.path().join("elsewhere");
     std::fs::rename(&journal, &elsewhere).unwrap();
@@ -277,6 +282,36 @@ fn a_journal_that_is_open_elsewhere_is_not_removed() {
     assert_eq!(answer(&open(&moved, Durability::Commit).0), 7);
 }
 
+/// The ring was once made last. So a pool that took the path meanwhile removed the new segments, or
+/// the failure of one open the journal of the other.
+#[test]
+fn a_journal_that_is_being_made_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, moved, next] = ["a.pool", "b.pool", "c.pool"].map(|name| folder.path().join(name));
+    for path in [&path, &next] {
+        create(path);
+    }
+    let journal = folder.path().join("a.pool.journal");
+    let long = JournalOptions { journal_bytes: 64 << 20, ..options(Durability::Commit) };
+    let opened = std::thread::scope(|scope| {
+        let opened = scope.spawn(|| Journaled::open(&path, &long));
+        while !journal.join("0000").exists() && !opened.is_finished() {
+            std::thread::yield_now();
+        }
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::rename(&next, &path).unwrap();
+        let other = Journaled::open(&path, &options(Durability::Commit));
+        let is_locked = matches!(other, Err(JournalError::Medium(MediumError::Locked)));
+        assert!(is_locked, "{other:?}");
+        opened.join().unwrap()
+    });
+    let (pool, _) = Pool::open(opened.unwrap()).unwrap();
+    put(&pool, 7);
+    drop(pool);
+    std::fs::rename(&journal, folder.path().join("b.pool.journal")).unwrap();
+    assert_eq!(answer(&open(&moved, Durability::Commit).0), 7);
+}
+
 /// A pool that was killed is moved away without its folder, and another takes its place.
 #[test]
 fn a_journal_that_a_moved_pool_needs_is_set_aside() {
@@ -300,6 +335,30 @@ fn a_journal_that_a_moved_pool_needs_is_set_aside() {
     }
     // One that no record was written to is removed.
     assert!(!left.exists());
+}
+
+/// Each pool was killed, moved away without its folder, and replaced by the next. The folder that
+/// was set aside first was once removed when the next one was: acknowledged writes were lost.
+#[test]
+fn each_journal_that_a_moved_pool_needs_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let path = at("a.pool");
+    let lefts = ["a.pool.journal.left", "a.pool.journal.left.1", "a.pool.journal.left.2"];
+    for value in [7, 8, 9] {
+        create(&path);
+        let (pool, _) = open(&path, Durability::Commit);
+        put(&pool, value);
+        drop(pool);
+        std::fs::rename(&path, at(&format!("{value}.pool"))).unwrap();
+    }
+    create(&path);
+    open(&path, Durability::Commit).0.close().unwrap();
+    for (value, left) in (7..).zip(lefts) {
+        let moved = at(&format!("{value}.pool"));
+        std::fs::rename(at(left), at(&format!("{value}.pool.journal"))).unwrap();
+        assert_eq!(answer(&open(&moved, Durability::Commit).0), value);
+    }
 }
 
 /// A copy that was made whole once had the nonce of the original. So an open of the copy, at the
