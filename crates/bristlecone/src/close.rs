@@ -52,7 +52,7 @@ impl<M: Medium> Store<M> {
         // The index is gone, and no scan outlives its store, so this is the only owner.
         let pool = Arc::into_inner(pool).ok_or_else(|| Error::InUse { path: path.clone() })?;
         let found = pool.medium().check_path();
-        pool.close().map_err(|e| Error::from_pool(&path, e))?;
+        pool.close().map_err(|e| Error::from_pool(&path, e).while_open())?;
         found.map_err(|e| Error::from_medium(&path, e))
     }
 
@@ -63,6 +63,6 @@ impl<M: Medium> Store<M> {
     #[doc(hidden)]
     pub fn close_in(self) -> Result<Arc<Pool<M>>, Error> {
         let Self { index, path, .. } = self;
-        Box::new(index).close().map_err(|e| Error::from_tree(&path, e))
+        Box::new(index).close().map_err(|e| Error::from_tree(&path, e).while_open())
     }
 }

@@ -71,7 +71,7 @@ impl Store {
     /// [`Error::WritesEnded`], [`Error::System`]: the device refused a write, now or before.
     pub fn sync(&self) -> Result<(), Error> {
         self.check_process()?;
-        self.pool().sync().map_err(|e| Error::from_pool(self.path(), e))
+        self.pool().sync().map_err(|e| Error::from_pool(self.path(), e).while_open())
     }
 
     /// Returns when a write survives a power cut.

@@ -578,6 +578,16 @@ impl Error {
         }
     }
 
+    /// Returns the error of a store that is open already. It had all permissions, so a refusal is a
+    /// fault of the device: a file system that becomes read-only loses what was not synced.
+    #[must_use]
+    pub(crate) fn while_open(self) -> Self {
+        match self {
+            Self::Denied { path, action, source } => Self::System { path, action, source },
+            other => other,
+        }
+    }
+
     pub(crate) fn damaged(path: &Path, damage: Corrupt) -> Self {
         Self::Damaged { path: path.into(), damage }
     }

@@ -420,7 +420,7 @@ impl<M: Medium> Store<M> {
             return Ok(());
         }
         let settled = self.pool().medium().settle_writes();
-        settled.map_err(|e| Error::from_medium(&self.path, e))
+        settled.map_err(|e| Error::from_medium(&self.path, e).while_open())
     }
 
     /// Waits until the leaves that a scan of this thread has copied are as durable as the medium
@@ -448,7 +448,7 @@ impl<M: Medium> Store<M> {
 
     #[cold]
     pub(crate) fn error(&self, error: TreeError) -> Error {
-        Error::from_tree(&self.path, error)
+        Error::from_tree(&self.path, error).while_open()
     }
 
     #[cold]

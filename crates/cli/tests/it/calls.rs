@@ -121,6 +121,7 @@ fn a_call_that_the_system_refuses_loses_nothing_acknowledged() {
         ("pwrite64", "EIO"),
         ("pwrite64", "ENOSPC"),
         ("fdatasync", "EIO"),
+        ("fdatasync", "EROFS"),
         ("fsync", "EIO"),
         ("msync", "EIO"),
         ("mkdir", "ENOSPC"),
