@@ -213,7 +213,7 @@ pub enum Error {
     /// it mixes pages of different times. A copy of a closed store opens. A copy that was made
     /// after the process had died is whole; nothing tells it from the others.
     #[error(
-        "{}: a copy of a store that was not closed (it was open in the file with inode number {original}, this one has {found}): if a process was writing meanwhile, pages of different times lie side by side; close the original and copy it again, copy what can be read with `bristlecone salvage {} INTO`, or, if no process had it open meanwhile, take this file as it is with open_torn (`--open-torn`)",
+        "{}: a copy of a store that was not closed (it was open in the file with inode number {original}, this one has {found}; 0: none that lasts): if a process was writing meanwhile, pages of different times lie side by side; close the original and copy it again, copy what can be read with `bristlecone salvage {} INTO`, or, if no process had it open meanwhile, take this file as it is with open_torn (`--open-torn`)",
         path.display(),
         path.display()
     )]

@@ -10,13 +10,16 @@ use std::time::UNIX_EPOCH;
 const LASTING: [i64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 /// Returns the inode number of `file` and the time of its birth, in nanoseconds since 1970. Returns
-/// 0 for the time if the file system does not keep it, and zeros if the number may change while the
-/// file stays, or if the system does not tell.
+/// 0 for the time if the file system does not keep it. Returns 0 and the type of the file system if
+/// the number may change while the file stays, and zeros if the system does not tell.
 ///
 /// A rename or a hard link changes neither. The device is no part of it: it changes at a restart.
 pub(super) fn of(file: &File) -> [u64; 2] {
-    let lasts = fstatfs(file).is_ok_and(|system| LASTING.contains(&system.f_type));
-    let Some(metadata) = file.metadata().ok().filter(|_| lasts) else { return [0; 2] };
+    let Ok(system) = fstatfs(file) else { return [0; 2] };
+    if !LASTING.contains(&system.f_type) {
+        return [0, system.f_type.cast_unsigned()];
+    }
+    let Ok(metadata) = file.metadata() else { return [0; 2] };
     let birth = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     [metadata.ino(), birth.map_or(0, |age| age.as_nanos() as u64)]
 }
@@ -48,7 +51,10 @@ mod tests {
     }
 
     #[test]
-    fn files_without_a_lasting_number_have_no_identity() {
-        assert_eq!(of(&File::open("/proc/self/status").unwrap()), [0; 2]);
+    fn files_without_a_lasting_number_have_the_type_of_their_file_system() {
+        const PROC: u64 = 0x9FA0;
+        for path in ["/proc/self/status", "/proc/self/maps"] {
+            assert_eq!(of(&File::open(path).unwrap()), [0, PROC]);
+        }
     }
 }

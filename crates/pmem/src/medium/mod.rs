@@ -408,8 +408,9 @@ pub unsafe trait Medium: Send + Sync + 'static {
         [0; 2]
     }
     /// Returns the inode number of the file and the time of its birth, in nanoseconds since 1970. A
-    /// copy has others, also under the same name. Default: zeros, for a medium without a file. An
-    /// inode number of 0 is not known: the file system does not keep it. Nor is a birth of 0.
+    /// copy has others, also under the same name. Default: zeros, for a medium without a file. A
+    /// birth of 0 is not known. Where numbers do not last, returns 0 and the type of the file
+    /// system.
     fn file_id(&self) -> [u64; 2] {
         [0; 2]
     }

@@ -88,10 +88,10 @@ pub enum PoolError {
     /// wrote meanwhile, it mixes pages of different times.
     #[error(
         "a copy of a pool that was not closed (it was open in the file with inode number \
-         {original}, this one has {found}): if a process was writing meanwhile, pages of different \
-         times lie side by side; close the original and copy it again, copy what can be read with \
-         `bristlecone salvage`, or, if no process had it open meanwhile, take this file as it is \
-         with open_torn (`--open-torn`)"
+         {original}, this one has {found}; 0: none that lasts): if a process was writing meanwhile, \
+         pages of different times lie side by side; close the original and copy it again, copy what \
+         can be read with `bristlecone salvage`, or, if no process had it open meanwhile, take this \
+         file as it is with open_torn (`--open-torn`)"
     )]
     UnclosedCopy {
         /// The inode number of the file in which the pool was open.

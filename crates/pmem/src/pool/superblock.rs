@@ -12,7 +12,7 @@
 //! | 48 | 8 | `pool_bytes` | data | size; a crash during growth may leave a longer file |
 //! | 56 | 8 | clean | data | 1: closed cleanly, the free map is valid; 0: open, or crashed |
 //! | 64 | 8 | `image` | data | clean: offset of the free map; not clean: inode number, or 0 |
-//! | 72 | 8 | `image_bytes` | data | clean: its length; not clean: birth of the file, in ns, or 0 |
+//! | 72 | 8 | `image_bytes` | data | clean: its length; not clean: birth of the file, in ns (I3) |
 //! | 80 | 8 | `image_crc` | data | clean: its CRC-32C; not clean: 0 |
 //! | 88 | 8 | nonce | data | drawn at each creation and open; latches carry its low 24 bits |
 //! | 96 | 16 | boot | data | id of the boot in which it was opened; 0: none; ones: torn |
@@ -25,7 +25,8 @@
 //!    before that. So damage to the newer copy cannot bring back an older `clean`, and a clean copy
 //!    is the newest statement of a file whose other pages are as the close left them.
 //! 3. Until a close, both copies name the file that the pool is open in. So a copy of that file is
-//!    told from it.
+//!    told from it. Where inode numbers do not last, they name the type of the file system in place
+//!    of the birth.
 //! 4. The nonce differs from the one before, and from 0, in its low 24 bits. So every latch word
 //!    that the file holds at an open is stale.
 
@@ -281,15 +282,18 @@ impl Superblock {
 
     /// Checks that the pool was closed, or was open in the file that has the id `found`. A copy
     /// that was made while a process wrote mixes pages of different times. One that was made after
-    /// the process had died is whole; nothing in it says which of the two it is.
+    /// the process had died is whole; nothing in it says which of the two it is. A copy within a
+    /// file system whose numbers do not last is not told.
     ///
     /// # Errors
     /// The pool was not closed, and was open in another file.
     pub(super) fn check_file(&self, found: [u64; 2]) -> Result<(), PoolError> {
         let original = self.file_id;
-        let differs = |at: usize| original[at] != found[at] && original[at] != 0 && found[at] != 0;
+        let are_known = original != [0; 2] && found != [0; 2];
+        let [original_birth, birth] = [original[1], found[1]];
         // The birth tells a copy that got the number of a removed original.
-        if differs(0) || (original[0] == found[0] && differs(1)) {
+        let is_other_birth = original_birth != birth && original_birth != 0 && birth != 0;
+        if are_known && (original[0] != found[0] || is_other_birth) {
             return Err(PoolError::UnclosedCopy { original: original[0], found: found[0] });
         }
         Ok(())

@@ -153,9 +153,11 @@ fn an_open_pool_of_another_boot_may_be_torn_and_a_closed_one_is_not() {
     assert_eq!(open_file(closed, false).unwrap(), Opened::Crashed);
 }
 
-/// A pool from before the field, or of a file system whose numbers do not last, has zeros there.
+/// A pool from before the field has zeros there. One of a file system whose numbers do not last has
+/// its type; a copy that had come from there, or went there, once opened without a word.
 #[test]
 fn an_open_pool_in_another_file_is_refused_and_a_closed_or_older_one_is_not() {
+    const OVERLAY: u64 = 0x794C_7630;
     let folder = ["/dev/shm".into(), std::env::temp_dir()].into_iter().find(|path| path.is_dir());
     let file = tempfile::NamedTempFile::new_in(folder.unwrap()).unwrap();
     file.as_file().set_len(POOL_BYTES_MIN).unwrap();
@@ -183,10 +185,17 @@ fn an_open_pool_in_another_file_is_refused_and_a_closed_or_older_one_is_not() {
         ([inode + 1, birth], true),
         ([inode + 1, 0], true),
         ([inode, birth + 1], birth != 0),
+        ([0, OVERLAY], true),
     ] {
         let open = Superblock { file_id: original, ..GOOD };
         assert_eq!(copied(open), is_copy.then_some((original[0], inode)), "{original:?}");
         assert_eq!(copied(Superblock { free_map, ..open }), None, "closed, so the copy is whole");
+    }
+    for (original, is_copy) in
+        [([0; 2], false), ([0, OVERLAY], false), ([0, 7], true), ([7, 0], true)]
+    {
+        let found = Superblock { file_id: original, ..GOOD }.check_file([0, OVERLAY]);
+        assert_eq!(found.is_err(), is_copy, "{original:?}");
     }
 }
 
