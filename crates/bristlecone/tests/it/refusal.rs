@@ -159,3 +159,35 @@ fn an_open_with_a_journal_that_fails_loses_nothing_whatever_call_the_system_refu
     let all: Vec<_> = failures.into_iter().collect();
     assert_eq!(all, ["fallocate", "fdatasync", "fsync", "mkdir", "pread64", "pwrite64"]);
 }
+
+/// A program may bind itself with a filter once its files are open. A write then panicked.
+#[test]
+fn writes_go_on_where_the_system_refuses_a_barrier_since_the_open() {
+    let place = place();
+    let store = mapped().create(&place.path).unwrap();
+    (0..200_u8).for_each(|round| store.put("key", [round; 300]).unwrap());
+    let writes = || (0..200_u8).try_for_each(|round| store.put("key", [round; 300]));
+    let Some(written) = refused(libc::SYS_membarrier, writes) else {
+        return eprintln!("skipped: the system has no filters of calls");
+    };
+    written.unwrap();
+    assert_eq!(store.get("key").unwrap().unwrap(), [199; 300]);
+    let held = store.pool().waiting_blocks();
+    assert!(held >= 200, "{held} blocks wait");
+    store.pool().collect();
+    assert_eq!(store.pool().waiting_blocks(), 0);
+}
+
+/// A folder that stays, as a mount does, or one of another user in a shared folder, once blocked
+/// each open.
+#[test]
+fn a_folder_that_cannot_be_removed_is_used_for_the_journal() {
+    let place = place();
+    make(&place.path, true, true);
+    std::fs::create_dir(place.path.with_extension("pool.journal")).unwrap();
+    let options = journaled(Durability::Commit);
+    let Some(opened) = refused(libc::SYS_rmdir, || options.open(&place.path)) else {
+        return eprintln!("skipped: the system has no filters of calls");
+    };
+    opened.unwrap().close().unwrap();
+}
