@@ -51,14 +51,28 @@ pub(crate) fn memory_bytes() -> u64 {
     let read = |path: String| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo".into()).and_then(|text| total(&text));
     let groups = read("/proc/self/cgroup".into()).unwrap_or_default();
-    // Version 2 of control groups: each group bounds those below it.
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    let folders = std::path::Path::new(group).ancestors();
-    let limits = folders.filter_map(|folder| {
-        let limit = read(format!("/sys/fs/cgroup{}/memory.max", folder.display()))?;
-        limit.trim().parse().ok() // "max" is no limit.
-    });
+    // "max" is no limit.
+    let limits = limit_files(&groups).filter_map(|path| read(path)?.trim().parse().ok());
     limits.chain(machine).min().unwrap_or(u64::MAX)
+}
+
+/// Returns the files with the memory limits of the control groups, as `/proc/self/cgroup` names
+/// these. Each group bounds those below it.
+fn limit_files(groups: &str) -> impl Iterator<Item = String> {
+    let found = groups.lines().filter_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        match controllers {
+            "" => Some(("", group, "memory.max")), // version 2
+            "memory" => Some(("/memory", group, "memory.limit_in_bytes")), // version 1
+            _ => None,
+        }
+    });
+    found.flat_map(|(mount, group, name)| {
+        std::path::Path::new(group).ancestors().map(move |folder| {
+            let folder = folder.display();
+            format!("/sys/fs/cgroup{mount}{folder}/{name}")
+        })
+    })
 }
 
 /// Returns the memory of the machine, in bytes, as `/proc/meminfo` tells it.
@@ -94,6 +108,23 @@ mod tests {
         assert_eq!(total("MemTotal:       24684100 kB\nMemFree: 1 kB\n"), Some(24_684_100 << 10));
         assert_eq!(total("MemFree: 1 kB\n"), None);
         assert!(memory_bytes() > 1 << 20);
+    }
+
+    #[test]
+    fn the_limits_of_both_versions_of_control_groups_are_read() {
+        let groups = "12:cpu,cpuacct:/a\n4:memory:/docker/1\n0::/b\n";
+        let [v1, v2] = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
+        let files: Vec<_> = limit_files(groups).collect();
+        assert_eq!(
+            files,
+            [
+                format!("{v1}/docker/1/memory.limit_in_bytes"),
+                format!("{v1}/docker/memory.limit_in_bytes"),
+                format!("{v1}//memory.limit_in_bytes"),
+                format!("{v2}/b/memory.max"),
+                format!("{v2}//memory.max"),
+            ]
+        );
     }
 
     #[test]

@@ -24,8 +24,15 @@ pub enum Storage {
 /// File systems in memory, by type.
 const IN_MEMORY: [(i64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58F6, "ramfs")];
 /// File systems on a network or in user space, by type: a sync is what the other side makes of it.
-const UNSURE: [(i64, &str); 4] =
-    [(0x6969, "NFS"), (0x6573_5546, "FUSE"), (0xFF53_4D42, "CIFS"), (0xFE53_4D42, "SMB")];
+const UNSURE: [(i64, &str); 7] = [
+    (0x6969, "NFS"),
+    (0x6573_5546, "FUSE"),
+    (0xFF53_4D42, "CIFS"),
+    (0xFE53_4D42, "SMB"),
+    (0x0102_1997, "9p"),
+    (0x00C3_6400, "Ceph"),
+    (0x786F_4256, "vboxsf"),
+];
 /// The type of overlayfs.
 const OVERLAY: i64 = 0x794C_7630;
 
