@@ -157,7 +157,7 @@ impl<M: Medium> Committed<'_, M> {
     /// ```text
     /// W words           crash at any point: the log is replayed, to the same end
     /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence;
-    ///                                         of a list a line a word
+    ///                                         of a list see its own
     /// ```
     pub fn apply(&self) -> Fenced {
         let applied = match &self.pairs {

@@ -10,6 +10,7 @@
 use crate::checksum::{checksum, checksum_words};
 use crate::defect::Defect;
 use crate::error::Corrupt;
+use crate::line::line_of;
 use crate::medium::{Fenced, Medium, offset_of, words_at};
 use crate::word::{PmPtr, PmWord};
 
@@ -59,14 +60,21 @@ impl RedoList {
     ///
     /// ```text
     /// W words           crash at any point: the log is replayed, to the same end
-    /// F their lines |   -> durable in place   budget: a line a word, 1 fence
+    /// F their lines |   -> durable in place   budget: a line for words of it that lie one behind
+    ///                                         the other in the list, 1 fence
     /// ```
     pub(super) fn apply<M: Medium>(&self, medium: &M) -> Result<Fenced, Corrupt> {
-        for pair in self.bytes.as_chunks().0 {
-            let pair = u128::from_le_bytes(*pair);
-            let word = words_at(medium, PmPtr::new(pair as u64), 1)?;
+        let mut pairs = self.bytes.as_chunks().0.iter().map(|pair| u128::from_le_bytes(*pair));
+        let mut next = pairs.next();
+        while let Some(pair) = next {
+            let at = pair as u64;
+            let word = words_at(medium, PmPtr::new(at), 1)?;
             medium.store(&word[0], (pair >> 64) as u64);
-            medium.flush(word);
+            next = pairs.next();
+            let is_last = next.is_none_or(|next| line_of(next as usize) != line_of(at as usize));
+            if is_last {
+                medium.flush(word);
+            }
         }
         Ok(medium.fence())
     }

@@ -17,6 +17,7 @@ use crate::index::TreeError;
 use crate::key::{Bytes, Record, Value};
 use crate::leaf::pairs::PairLeaf;
 use crate::leaf::{Leaf, TaggedEntry};
+use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::log::{PAIRS_MAX, RedoList};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord};
 use core::ops::Range;
@@ -111,11 +112,11 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// records that the new values name.
     ///
     /// ```text
-    /// W new entries, tags       2 lines an entry at most    crash: they are not valid
+    /// W new entries             1 line an entry at most     crash: they are not valid
     /// N new leaves, the list of the redo log                crash: nothing reaches them
     /// F all |
     /// C redo log |              1 line, up to 8 without a list
-    /// R states, links of the leaves     1 line a leaf, 2 if there are leaves behind it
+    /// R tags, states, links of the leaves      1 line a leaf, 2 if there are leaves behind it
     /// F a line of each new leaf |       for the lookups of a journal
     /// W end of the log |        -> durable   budget: 4 fences; 2 if one leaf takes all changes
     /// ```
@@ -150,9 +151,13 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     fn try_commit(&self, changes: &[PairChange<'_>]) -> Result<Attempt, TreeError> {
         let guard = self.pool.pin();
         let Some(plan) = self.plan_all(changes)? else { return Ok(Attempt::Unmet) };
-        let Plan { mut leaves, added, formers } = plan;
+        let Plan { mut leaves, added, formers, lacks_space } = plan;
         let is_full = |leaf: &&BatchLeaf<'_, M>| leaf.free_slots == 0 && !leaf.added.is_empty();
-        let full: Vec<_> = leaves.iter().filter(is_full).map(|leaf| leaf.change).collect();
+        let full: Vec<_> = if lacks_space {
+            leaves.iter().filter(is_full).map(|leaf| leaf.change).collect()
+        } else {
+            Vec::new()
+        };
         if !full.is_empty() {
             drop(leaves);
             for key in full.into_iter().map(|change| changes[change].key) {
@@ -165,12 +170,12 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         }
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::BatchFractured) {
             for leaf in &mut leaves {
-                self.apply_all(core::slice::from_mut(leaf), &added)?;
+                self.apply_all(core::slice::from_mut(leaf), &added, lacks_space)?;
             }
         } else {
-            self.apply_all(&mut leaves, &added)?;
+            self.apply_all(&mut leaves, &added, lacks_space)?;
         }
-        let posted = self.post_behind(&leaves);
+        let posted = if lacks_space { self.post_behind(&leaves) } else { Ok(()) };
         let is_sparse = |leaf: &&BatchLeaf<'_, M>| {
             leaf.dropped.count_ones() as usize > leaf.added.len()
                 && PairLeaf::count(self.pool.medium(), leaf.latched.0.words) <= Self::SPARSE_MAX
@@ -183,17 +188,19 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         Ok(Attempt::Committed(CommittedPairs { formers, posted }))
     }
 
-    /// Changes all leaves together. Durable on return.
+    /// Changes all leaves together; some may lack space. Durable on return.
     fn apply_all(
         &self,
         leaves: &mut [BatchLeaf<'_, M>],
         added: &[AddedEntry<'_>],
+        lacks_space: bool,
     ) -> Result<(), TreeError> {
-        let written = self.write_behind_all(leaves, added);
-        let count: usize = leaves.iter().map(BatchLeaf::log_words).sum();
+        let written = if lacks_space { self.write_behind_all(leaves, added) } else { Ok(()) };
+        let count: usize = leaves.iter().map(BatchLeaf::log_words_max).sum();
+        let list_bytes = RedoList::bytes(count);
         let has_list = count > if M::has_small_scale() { SMALL_PAIRS_MAX } else { PAIRS_MAX };
         let reserved = written.and_then(|()| {
-            if has_list { Ok(Some(self.pool.reserve(RedoList::bytes(count))?)) } else { Ok(None) }
+            if has_list { Ok(Some((self.pool.reserve(list_bytes)?, list_bytes))) } else { Ok(None) }
         });
         let list = reserved.inspect_err(|_| self.release_behind(leaves))?;
         let medium = self.pool.medium();
@@ -205,47 +212,58 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             }
             if *dropped != 0 || !range.is_empty() {
                 let added = added[range.clone()].iter().map(|&(_, tagged)| tagged);
-                let state = PairLeaf::stage(medium, leaf.words, *dropped, added);
-                log.push((PairLeaf::state_word(leaf.words), state));
+                PairLeaf::stage(medium, leaf.words, *dropped, added, &mut log);
             }
         }
-        Ok(self.commit_log(leaves, &log, list)?)
+        Ok(self.commit_log(if lacks_space { leaves } else { &[] }, &log, list)?)
     }
 
-    /// Stores `log`, words of `leaves` and their new values, all or none. What they publish is
-    /// durable after the next fence. `list` is a block for the list of the log. Durable on return.
+    /// Stores `log`, words of leaves and their new values, all or none. What they publish is
+    /// durable after the next fence. `split` has the leaves with new ones behind them; `list` is a
+    /// block for the list of the log, with its bytes. Durable on return.
     fn commit_log(
         &self,
-        leaves: &[BatchLeaf<'_, M>],
+        split: &[BatchLeaf<'_, M>],
         log: &[(&PmWord, u64)],
-        list: Option<PmPtr>,
+        list: Option<(PmPtr, u64)>,
     ) -> Result<(), Corrupt> {
         let medium = self.pool.medium();
         match (log, list) {
-            (&[], _) => {}
-            (&[(word, value)], _) => {
-                medium.commit(word, value, medium.fence());
+            (_, Some((block, bytes))) => {
+                let list = RedoList::write(medium, block, log)?;
+                let published = self.fence_published();
+                let committed = self.pool.redo_log().commit_list(list, published);
+                self.flush_behind(split);
+                committed.finish();
+                self.pool.release(block, bytes);
+            }
+            ([], None) => {}
+            (&[ref tags @ .., (last, value)], None) if self.is_one_line(log) => {
+                let published = medium.fence();
+                for &(word, value) in tags {
+                    medium.store(word, value);
+                }
+                medium.commit(last, value, published);
                 // Before the lines for readers: a fence of many lines may be synced in parts.
-                medium.flush(core::slice::from_ref(word));
-                self.flush_behind(leaves);
+                medium.flush(core::slice::from_ref(last));
+                self.flush_behind(split);
                 let _ = medium.fence();
             }
             (_, None) => {
                 let published = self.fence_published();
                 let committed = self.pool.redo_log().commit(log, published);
-                self.flush_behind(leaves);
+                self.flush_behind(split);
                 committed.finish();
-            }
-            (_, Some(block)) => {
-                let list = RedoList::write(medium, block, log)?;
-                let published = self.fence_published();
-                let committed = self.pool.redo_log().commit_list(list, published);
-                self.flush_behind(leaves);
-                committed.finish();
-                self.pool.release(block, RedoList::bytes(log.len()));
             }
         }
         Ok(())
+    }
+
+    /// Returns `true` if the words of `log` lie in one line, which needs no log: its stores persist
+    /// in their order. The words of a leaf lie together.
+    fn is_one_line(&self, log: &[(&PmWord, u64)]) -> bool {
+        let line = |&(word, _): &_| self.pool.offset_of(word).offset() / LINE_BYTES as u64;
+        log.first().map(line) == log.last().map(line)
     }
 
     /// Fences what the changes of a log publish.
@@ -265,9 +283,10 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
         Self { latched, change, free_slots, dropped: 0, added, behind: Vec::new() }
     }
 
-    /// Returns the number of words that the redo log changes in this leaf.
-    fn log_words(&self) -> usize {
+    /// Returns the largest number of words that the redo log changes in this leaf.
+    fn log_words_max(&self) -> usize {
         let is_changed = self.dropped != 0 || !self.added.is_empty();
-        usize::from(is_changed) + usize::from(!self.behind.is_empty())
+        let tags = PairLeaf::tag_words(self.added.len());
+        usize::from(is_changed) + tags + usize::from(!self.behind.is_empty())
     }
 }

@@ -61,8 +61,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), TreeError> {
         let _guard = self.pool.pin();
         let first_words = if S::Leaf::HAS_DIRECTORY { LINE_WORDS } else { PREFETCHED_WORDS };
+        let mut routes = [None; BATCH];
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            let routes = self.inner.seek_batch::<K>(&self.pool, keys, |leaf, _| {
+            self.inner.seek_batch::<K>(&self.pool, keys, &mut routes, |leaf, _| {
                 if let Ok(words) = self.pool.words(leaf, first_words) {
                     self.pool.medium().prefetch(words);
                 }
@@ -70,22 +71,22 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if S::Leaf::HAS_DIRECTORY || !K::EXACT {
                 self.prefetch_candidates(keys, &routes);
             }
-            for (at, (&key, route)) in keys.iter().zip(routes).enumerate() {
+            for (at, (&key, route)) in keys.iter().zip(&routes).enumerate() {
                 let read = match route {
                     Some(route)
                         if M::INJECTS_DEFECTS
                             && self.pool.medium().injects(Defect::BatchUnchecked) =>
                     {
-                        let leaf = self.leaf_on(&route)?;
+                        let leaf = self.leaf_on(route)?;
                         let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
                         Ok(found.map(|(_, value)| value))
                     }
                     Some(route) => {
-                        let leaf = self.leaf_on(&route)?;
+                        let leaf = self.leaf_on(route)?;
                         if !S::Leaf::HAS_DIRECTORY {
                             self.prefetch(leaf.words);
                         }
-                        self.read_in(&route, &leaf, key)?
+                        self.read_in(route, &leaf, key)?
                     }
                     None => Err(Restart),
                 };

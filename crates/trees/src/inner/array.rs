@@ -389,15 +389,15 @@ impl<M: Medium> InnerNodes<M> for InnerArray<M> {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        routes: &mut [Option<LeafRoute>; BATCH],
         prefetch: impl Fn(PmPtr, K::Ref<'_>),
-    ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
-        let mut routes = [None; BATCH];
+    ) -> Result<(), Corrupt> {
         for (route, &key) in routes.iter_mut().zip(keys) {
             let found = self.seek::<K>(pool, key, Direction::Key)?;
             prefetch(found.leaf, key);
             *route = Some(found);
         }
-        Ok(routes)
+        Ok(())
     }
 
     fn try_post<K: Key>(

@@ -107,8 +107,9 @@ pub(super) trait Levels<M: Medium>: InnerNodes<M> {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        routes: &mut [Option<LeafRoute>; BATCH],
         prefetch: impl Fn(PmPtr, K::Ref<'_>),
-    ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
+    ) -> Result<(), Corrupt> {
         debug_assert!(keys.len() <= BATCH);
         let (root, version) = self.read_root();
         let node = self.node(root);
@@ -165,12 +166,11 @@ pub(super) trait Levels<M: Medium>: InnerNodes<M> {
                 }
             }
         }
-        let mut routes = [None; BATCH];
-        for ((route, lane), _) in routes.iter_mut().zip(lanes).zip(keys) {
+        for ((route, lane), _) in routes.iter_mut().zip(&lanes).zip(keys) {
             let (leaf, parent) = (PmPtr::new(lane.next as u64), lane.index);
             *route = lane.version.map(|version| LeafRoute { leaf, parent, version });
         }
-        Ok(routes)
+        Ok(())
     }
 
     /// Returns the number of children of each node that is built over `children`, but the last.

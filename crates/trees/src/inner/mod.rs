@@ -225,9 +225,10 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        routes: &mut [Option<LeafRoute>; BATCH],
         prefetch: impl Fn(PmPtr, K::Ref<'_>),
-    ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
-        self.seek_interleaved::<K>(pool, keys, prefetch)
+    ) -> Result<(), Corrupt> {
+        self.seek_interleaved::<K>(pool, keys, routes, prefetch)
     }
 
     fn try_post<K: Key>(

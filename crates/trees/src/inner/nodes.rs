@@ -106,9 +106,9 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     ) -> Result<LeafRoute, Corrupt>;
     /// Returns the last leaf of the index.
     fn seek_last(&self) -> LeafRoute;
-    /// Returns the leaves that cover `keys`, at most [`BATCH`] of them. Calls `prefetch` with each
-    /// as soon as it is found. A result is `None` if its descent met a change: seek that key by
-    /// itself.
+    /// Sets `routes` to the leaves that cover `keys`, at most [`BATCH`] of them. Calls `prefetch`
+    /// with each as soon as it is found. A route is `None` if its descent met a change: seek that
+    /// key by itself.
     ///
     /// # Errors
     /// The record of a separator is damaged.
@@ -116,8 +116,9 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        routes: &mut [Option<LeafRoute>; BATCH],
         prefetch: impl Fn(PmPtr, K::Ref<'_>),
-    ) -> Result<[Option<LeafRoute>; BATCH], Corrupt>;
+    ) -> Result<(), Corrupt>;
 
     /// Tries once to insert `slot` into the lowest node that covers `separator` and, if `replaced`
     /// has a leaf and its successor, to put the second in the place of the first. Makes space in a

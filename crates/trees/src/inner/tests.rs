@@ -65,7 +65,8 @@ fn descents_agree_with_a_map<I: InnerNodes<Mapped>>() {
         if round % 16 == 0 {
             let step = [0, 1, 40, 700, 6_000][round as usize / 16 % 5];
             let keys: Vec<u64> = (0..BATCH as u64).map(|i| probe + i * step).collect();
-            let routes = inner.seek_batch::<u64>(&pool, &keys, |_, _| ()).unwrap();
+            let mut routes = [None; BATCH];
+            inner.seek_batch::<u64>(&pool, &keys, &mut routes, |_, _| ()).unwrap();
             for (key, route) in keys.into_iter().zip(routes) {
                 let expected = *model.range(..=key).next_back().unwrap().1;
                 assert_eq!(inner.leaf_and_lock(&route.unwrap()).0.offset(), expected, "{key}");

@@ -45,19 +45,22 @@ pub(crate) fn multi_get<T: LeafTable>(
 ) -> Result<(), TreeError> {
     assert_eq!(keys.len(), values.len(), "multi_get takes one value slot for each key");
     let _guard = tree.pool().pin();
+    let mut routes = [None; BATCH];
     for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
-        let routes = tree.inner().seek_batch::<T::Key>(tree.pool(), keys, |leaf, key| {
+        tree.inner().seek_batch::<T::Key>(tree.pool(), keys, &mut routes, |leaf, key| {
             tree.prefetch_row(leaf.offset() as usize, key);
         })?;
         // A route is a valid row index only while its inner node is current. A stale one is dropped
         // here, and its key looked up again below.
-        let routes = routes.map(|route| route.filter(|route| tree.inner().is_current(route)));
+        for route in &mut routes[..keys.len()] {
+            *route = route.filter(|route| tree.inner().is_current(route));
+        }
         let current =
             routes.iter().zip(keys).filter_map(|(route, &key)| Some((route.as_ref()?, key)));
         tree.prefetch(current.map(|(route, key)| (row_of(tree, route).0, key)));
-        for ((&key, value), route) in keys.iter().zip(values).zip(routes) {
+        for ((&key, value), route) in keys.iter().zip(values).zip(&routes) {
             let result = match route {
-                Some(route) => get_in_row(tree, &route, key)?,
+                Some(route) => get_in_row(tree, route, key)?,
                 None => Err(Restart),
             };
             *value = match result {

@@ -306,6 +306,22 @@ fn a_list_takes_one_line_of_the_log() {
 }
 
 #[test]
+fn a_list_flushes_a_line_of_its_words_once() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(POOL_BYTES).unwrap())).unwrap();
+    let words = pool.words(pool.reserve(0x2000).unwrap(), 0x400).unwrap();
+    let pairs = (0..15).flat_map(|line| [1, 2].map(|at| (&words[16 * line + at], 9)));
+    let changes: Vec<_> = pairs.collect();
+    let block = pool.reserve(RedoList::bytes(changes.len())).unwrap();
+    pool.medium().take();
+    let list = RedoList::write(pool.medium(), block, &changes).unwrap();
+    let fenced = pool.medium().fence();
+    pool.redo_log().commit_list(list, fenced).finish();
+    let counts = pool.medium().take();
+    assert_eq!((counts.lines, counts.fences), (8 + 1 + 15 + 1, 4));
+    assert!(changes.iter().all(|(word, value)| pool.medium().load(word) == *value));
+}
+
+#[test]
 fn a_damaged_list_is_detected() {
     let pool = pool_for_lists(&fresh());
     let changes = changes(&pool, 30, 100);

@@ -18,10 +18,20 @@ pub(super) struct Plan<'a, M: Medium> {
     pub(super) added: Vec<AddedEntry<'a>>,
     /// The values that are replaced and name records.
     pub(super) formers: Vec<Value>,
+    /// `true` if a leaf has fewer free slots than new entries.
+    pub(super) lacks_space: bool,
 }
 
 /// The routes and fingerprints of some changes.
-type Group = [(Option<LeafRoute>, u8); BATCH];
+#[derive(Clone, Copy)]
+struct Group {
+    routes: [Option<LeafRoute>; BATCH],
+    fingerprints: [u8; BATCH],
+}
+
+impl Group {
+    const EMPTY: Self = Self { routes: [None; BATCH], fingerprints: [0; BATCH] };
+}
 
 impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// Latches the leaves that cover the keys of `changes`, from left to right, and decides what
@@ -33,18 +43,23 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         let count = changes.len();
         let mut leaves: Vec<BatchLeaf<'a, M>> = Vec::with_capacity(count);
         let (mut added, mut formers) = (Vec::with_capacity(count), Vec::new());
-        let mut restarts = Restarts::default();
+        let (mut restarts, mut lacks_space) = (Restarts::default(), false);
         let mut groups = changes.chunks(BATCH);
-        let mut next = self.seek_group(groups.next().unwrap_or_default())?;
-        for (group, changes) in changes.chunks(BATCH).enumerate() {
-            let seeked = next;
-            self.prefetch_group(&seeked);
+        let mut pair = [Group::EMPTY; 2];
+        let [seeked, next] = &mut pair;
+        let (mut seeked, mut next) = (seeked, next);
+        self.seek_group(groups.next().unwrap_or_default(), next)?;
+        for (number, changes) in changes.chunks(BATCH).enumerate() {
+            core::mem::swap(&mut seeked, &mut next);
+            self.prefetch_group(seeked, changes.len());
             // Meanwhile what this group uses arrives, and then what the next one uses.
-            next = self.seek_group(groups.next().unwrap_or_default())?;
-            for (index, (change, (route, fingerprint))) in changes.iter().zip(seeked).enumerate() {
+            self.seek_group(groups.next().unwrap_or_default(), next)?;
+            let routes = seeked.routes.iter().zip(&seeked.fingerprints);
+            for (index, (change, (&route, &fingerprint))) in changes.iter().zip(routes).enumerate()
+            {
                 if let Some(latched) = self.latch_next(change.key, route, &leaves, &mut restarts)? {
                     let free_slots = PairLeaf::free_slots(self.pool.medium(), latched.0.words);
-                    let (at, added) = (group * BATCH + index, added.len());
+                    let (at, added) = (number * BATCH + index, added.len());
                     // So the push has no branch that grows, and writes the leaf in place.
                     assert!(leaves.len() < leaves.capacity(), "each leaf has a change");
                     leaves.push(BatchLeaf::new(latched, at, free_slots, added));
@@ -53,31 +68,32 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
                 if !self.plan(leaf, change, fingerprint, &mut added, &mut formers)? {
                     return Ok(None);
                 }
+                lacks_space |= leaf.added.len() > leaf.free_slots;
             }
         }
-        Ok(Some(Plan { leaves, added, formers }))
+        Ok(Some(Plan { leaves, added, formers, lacks_space }))
     }
 
-    /// Returns the way to the leaf of each change, if no other thread changed it meanwhile, and the
-    /// fingerprint of its key. Descents run interleaved. Prefetches the first line of each leaf.
-    fn seek_group(&self, changes: &[PairChange<'_>]) -> Result<Group, Corrupt> {
+    /// Sets `group` to the way to the leaf of each change, if no other thread changed it meanwhile,
+    /// and the fingerprint of its key. Descents run interleaved. Prefetches the first line of each
+    /// leaf.
+    fn seek_group(&self, changes: &[PairChange<'_>], group: &mut Group) -> Result<(), Corrupt> {
+        let Group { routes, fingerprints } = group;
         let mut keys = [&[][..]; BATCH];
-        let mut fingerprints = [0; BATCH];
-        for ((key, fingerprint), change) in keys.iter_mut().zip(&mut fingerprints).zip(changes) {
+        for ((key, fingerprint), change) in keys.iter_mut().zip(fingerprints).zip(changes) {
             (*key, *fingerprint) = (change.key, fingerprint::of(Record::hash(change.key)));
         }
         let keys = &keys[..changes.len()];
-        let routes = self.inner.seek_batch::<Record>(&self.pool, keys, |leaf, _| {
+        self.inner.seek_batch::<Record>(&self.pool, keys, routes, |leaf, _| {
             if let Ok(words) = self.pool.words(leaf, 1) {
                 self.pool.medium().prefetch(words);
             }
-        })?;
-        Ok(core::array::from_fn(|index| (routes[index], fingerprints[index])))
+        })
     }
 
-    /// Prefetches the entries and records that the changes of a group use.
-    fn prefetch_group(&self, group: &Group) {
-        let leaves = group.iter().filter_map(|(route, fingerprint)| {
+    /// Prefetches the entries and records that the first `count` changes of a group use.
+    fn prefetch_group(&self, Group { routes, fingerprints }: &Group, count: usize) {
+        let leaves = routes[..count].iter().zip(fingerprints).filter_map(|(route, fingerprint)| {
             let leaf = self.leaf(route.as_ref()?.leaf).ok()?;
             Some((leaf.words, *fingerprint))
         });

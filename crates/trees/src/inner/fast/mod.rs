@@ -219,9 +219,10 @@ impl<M: Medium, const WORDS: usize, const PAIR: usize> InnerNodes<M> for FastNod
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
+        routes: &mut [Option<LeafRoute>; BATCH],
         prefetch: impl Fn(PmPtr, K::Ref<'_>),
-    ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
-        self.seek_interleaved::<K>(pool, keys, prefetch)
+    ) -> Result<(), Corrupt> {
+        self.seek_interleaved::<K>(pool, keys, routes, prefetch)
     }
 
     fn try_post<K: Key>(
