@@ -26,9 +26,16 @@ const FIRST_BYTES_MAX: usize = 4096;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
+    /// In a box, so that each call passes the batch in a register.
+    calls: Box<Calls>,
+}
+
+/// All calls of methods of a [`Batch`].
+#[derive(Clone, Debug, Default)]
+struct Calls {
     /// The keys and values of all calls, one behind the other.
     bytes: Vec<u8>,
-    calls: Vec<Call>,
+    list: Vec<Call>,
 }
 
 /// A call of a method of [`Batch`].
@@ -68,6 +75,15 @@ impl<'a> State<'a> {
     }
 }
 
+/// Returns the state of `key` in the index; `None` for a value that needs a record.
+#[inline(always)]
+fn inline_state(key: &[u8], state: State<'_>) -> Option<PairState> {
+    match state {
+        State::Absent => Some(PairState::Absent),
+        State::Present(value) => Record::inline(key, value).map(PairState::Present),
+    }
+}
+
 /// The error of [`Store::commit`] if a condition of the batch does not hold. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the key {} has another value than the batch requires", key.escape_ascii())]
@@ -104,26 +120,33 @@ impl Batch {
 
     /// Returns the number of writes and conditions, also of those that a later call replaces.
     pub fn len(&self) -> usize {
-        self.calls.len()
+        self.calls.list.len()
     }
 
     /// Returns `true` if the batch has no write and no condition.
     pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.calls.list.is_empty()
     }
 
     #[inline]
     fn with(mut self, key: &[u8], value: Option<&[u8]>, is_condition: bool) -> Self {
-        if self.calls.is_empty() {
+        self.calls.push(key, value, is_condition);
+        self
+    }
+}
+
+impl Calls {
+    #[inline]
+    fn push(&mut self, key: &[u8], value: Option<&[u8]>, is_condition: bool) {
+        if self.list.is_empty() {
             let call_bytes = key.len() + value.map_or(0, <[u8]>::len);
-            self.calls.reserve(FIRST_CALLS);
+            self.list.reserve(FIRST_CALLS);
             self.bytes.reserve(FIRST_CALLS.saturating_mul(call_bytes).min(FIRST_BYTES_MAX));
         }
         let prefix = Record::prefix(key);
         let key = self.add(key);
         let value = value.map(|value| self.add(value));
-        self.calls.push(Call { prefix, key, value, is_condition });
-        self
+        self.list.push(Call { prefix, key, value, is_condition });
     }
 
     #[inline]
@@ -136,10 +159,10 @@ impl Batch {
     /// Returns the changes, one for each key, in the order of the keys.
     fn changes(&self) -> Vec<Change<'_>> {
         // A word for each call: the first bits of its key, above its number.
-        let mask = self.calls.len().next_power_of_two() as u64 - 1;
+        let mask = self.list.len().next_power_of_two() as u64 - 1;
         let number = |word: u64| (word & mask) as usize;
-        let key = |index: usize| &self.bytes[self.calls[index].key.clone()];
-        let calls = self.calls.iter().zip(0..);
+        let key = |index: usize| &self.bytes[self.list[index].key.clone()];
+        let calls = self.list.iter().zip(0..);
         let mut order: Vec<_> = calls.map(|(call, number)| call.prefix & !mask | number).collect();
         order.sort_unstable();
         for tied in order.chunk_by_mut(|a, b| a & !mask == b & !mask).filter(|tied| tied.len() > 1)
@@ -150,7 +173,7 @@ impl Batch {
         let mut changes: Vec<Change<'_>> = Vec::with_capacity(order.len());
         let mut last_prefix = None;
         for index in order.into_iter().map(number) {
-            let (call, key) = (&self.calls[index], key(index));
+            let (call, key) = (&self.list[index], key(index));
             // Different prefixes need no comparison of the keys.
             let is_next = last_prefix != Some(call.prefix);
             last_prefix = Some(call.prefix);
@@ -203,7 +226,7 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// The errors of [`put`](Self::put), for any key. No pair has changed, but if inner nodes are
-    /// damaged all may have. A batch over more than 24 leaves needs 16 B for each, even if it only
+    /// damaged all may have. A batch over many leaves needs up to 128 B for each, 16 B if it only
     /// deletes: in a full store, [`delete`](Self::delete) makes space first.
     ///
     /// # Persist order
@@ -215,7 +238,7 @@ impl<M: Medium> Store<M> {
     /// ```
     pub fn commit(&self, batch: &Batch) -> Result<Result<(), Unmet>, Error> {
         self.check_process()?;
-        let changes = batch.changes();
+        let changes = batch.calls.changes();
         for Change { key, new, .. } in &changes {
             check_key(key)?;
             new.and_then(State::value).map_or(Ok(()), check_value)?;
@@ -227,7 +250,11 @@ impl<M: Medium> Store<M> {
         let guard = self.pool().pin(); // I2 of `exchange`
         let mut changes: Vec<_> = batch
             .iter()
-            .map(|&Change { key, .. }| PairChange { key, expected: None, new: None })
+            .map(|&Change { key, new, .. }| PairChange {
+                key,
+                expected: None,
+                new: new.and_then(|new| inline_state(key, new)),
+            })
             .collect();
         let mut has_records = false;
         loop {
@@ -257,24 +284,25 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    /// Writes the records of the new values into `changes`. Durable after the next fence.
+    /// Writes the records of the new values that need one into `changes`. Durable after the next
+    /// fence.
     fn write_records(
         &self,
         batch: &[Change<'_>],
         changes: &mut [PairChange<'_>],
     ) -> Result<(), TreeError> {
         for (index, &Change { key, new, .. }) in batch.iter().enumerate() {
-            changes[index].new = match new {
-                Some(State::Present(value)) => match self.new_value(key, value) {
-                    Ok(value) => Some(PairState::Present(value)),
-                    Err(error) => {
-                        self.release_new(&changes[..index])?;
-                        return Err(error.into());
-                    }
-                },
-                Some(State::Absent) => Some(PairState::Absent),
-                None => None,
-            };
+            if changes[index].new.is_some() {
+                continue;
+            }
+            let Some(State::Present(value)) = new else { continue };
+            match Record::write(self.pool(), key, value) {
+                Ok(value) => changes[index].new = Some(PairState::Present(value)),
+                Err(error) => {
+                    self.release_new(changes)?;
+                    return Err(error.into());
+                }
+            }
         }
         Ok(())
     }
