@@ -68,13 +68,18 @@ impl<M: Medium> Store<M> {
         self.check_process()?;
         let key = check_key(key.as_ref())?;
         new.map_or(Ok(()), check_value)?;
+        // The entry of a short value is known without a read, and a short new value needs no space
+        // that a mismatch would waste.
+        let entry = |value: Option<&[u8]>| value.and_then(|value| Record::inline(key, value));
+        if let (Some(old), Some(new)) = (entry(expected), entry(new))
+            && self.complete_write(|| self.replace_entry(key, old, new))?
+        {
+            return Ok(Ok(()));
+        }
         self.complete_write(|| {
             let guard = self.pool().pin(); // I2
-            // The entry of a short value is known without a read, and a short new value needs no
-            // space that a mismatch would waste.
-            let entry = expected.and_then(|expected| Record::inline(key, expected));
-            let needs_record = new.is_some_and(|new| Record::inline(key, new).is_none());
-            if entry.is_some() && !needs_record && self.replace(key, entry, new, &guard)? {
+            let old = entry(expected).filter(|_| new.is_none());
+            if old.is_some() && self.replace(key, old, None, &guard)? {
                 return Ok(Ok(()));
             }
             loop {
@@ -219,11 +224,7 @@ impl<M: Medium> Store<M> {
             Some(value) => Some(self.new_value(key, value)?),
             None => None,
         };
-        let found = if M::INJECTS_DEFECTS && self.pool().medium().injects(Defect::ExchangeStale) {
-            self.index.get_pair(key)?
-        } else {
-            found
-        };
+        let found = if self.compares_stale() { self.index.get_pair(key)? } else { found };
         let replaced = match (found, new) {
             (None, None) => Ok(true),
             (None, Some(new)) => self.index.insert_pair(key, new).map(|found| found.is_none()),
@@ -232,6 +233,20 @@ impl<M: Medium> Store<M> {
         };
         self.free_loser(found, new, &replaced, guard)?;
         replaced
+    }
+
+    /// Replaces the entry `old` of `key` by `new`, neither with a record, and returns `true`. If
+    /// the index has another entry, changes nothing and returns `false`.
+    #[inline(always)]
+    fn replace_entry(&self, key: &[u8], old: Value, new: Value) -> Result<bool, TreeError> {
+        let stale = if self.compares_stale() { self.index.get_pair(key)? } else { None };
+        self.index.replace_pair(key, stale.unwrap_or(old), new)
+    }
+
+    /// Returns `true` if an exchange is to replace what it finds: a defect.
+    #[inline(always)]
+    fn compares_stale(&self) -> bool {
+        M::INJECTS_DEFECTS && self.pool().medium().injects(Defect::ExchangeStale)
     }
 
     /// Retires the record of `old` if the index has replaced that by `new`, and otherwise frees the
