@@ -123,9 +123,9 @@ impl Drop for Local {
 /// A pin of the current thread. Until it is dropped, no block is freed that the thread may reach in
 /// the pool, or in the pools, of the pin.
 pub struct Guard {
+    /// The place in the slot of the thread, below [`PLACES`]; or the address of the slot that this
+    /// pin alone has.
     place: usize,
-    /// The address of the slot that this pin alone has; 0 if its thread has one.
-    late: usize,
     // A pin belongs to its thread, so the guard is neither `Send` nor `Sync`.
     _thread: PhantomData<*const ()>,
 }
@@ -139,7 +139,7 @@ impl fmt::Debug for Guard {
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
-        let place = self.place % PLACES;
+        let place = self.place % PLACES; // its thread has a slot, or `LOCAL` is gone
         let unpinned = LOCAL.try_with(|local| {
             let pins = local.pins[place].get();
             if pins & EPOCH_MASK > 1 {
@@ -160,8 +160,8 @@ impl Guard {
     /// slot, which is then gone as well.
     #[cold]
     fn unpin_late(&self) {
-        if self.late != 0 {
-            SLOTS.lock().retain(|slot| Arc::as_ptr(slot).addr() != self.late);
+        if self.place >= PLACES {
+            SLOTS.lock().retain(|slot| Arc::as_ptr(slot).addr() != self.place);
         }
     }
 }
@@ -210,7 +210,7 @@ impl Readers {
             }
         });
         match place {
-            Ok(place) => Guard { place, late: 0, _thread: PhantomData },
+            Ok(place) => Guard { place, _thread: PhantomData },
             Err(_) => self.pin_late(),
         }
     }
@@ -223,7 +223,7 @@ impl Readers {
         slot.0[0].store(self.0 | EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
         SLOTS.lock().push(Arc::clone(&slot));
         fence(Ordering::SeqCst);
-        Guard { place: 0, late: Arc::as_ptr(&slot).addr(), _thread: PhantomData }
+        Guard { place: Arc::as_ptr(&slot).addr(), _thread: PhantomData }
     }
 
     /// Returns the epoch of a retirement. The caller has unlinked the block before.
