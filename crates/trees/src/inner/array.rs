@@ -25,7 +25,6 @@ use crate::key::Key;
 use crate::spec::NodeSearch;
 use bristlecone_pmem::dram::Blocks;
 use bristlecone_pmem::sync::{Latch, OnDram, Version};
-use bristlecone_pmem::sys;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
@@ -142,20 +141,8 @@ impl Array {
         }
     }
 
-    /// Returns the number of the first `count` prefixes of a node above the lowest that are at most
-    /// `bound`, or `None` where the processor has no fast way.
-    #[inline(always)]
-    fn count_up_to(&self, node: usize, count: usize, bound: u64) -> Option<usize> {
-        let (low, high) = self.nodes.get(node).split_at(NODE_WORDS / 2);
-        let low = sys::greater(low.first_chunk()?, bound)?;
-        let high = sys::greater(high.first_chunk()?, bound)?;
-        let above = (u64::from(high) << u32::BITS | u64::from(low)) >> SEPARATORS;
-        // The mask sets the bits from `count` on: prefixes there are stale.
-        Some((above | u64::MAX << count).trailing_zeros() as usize)
-    }
-
     /// Returns the position of the child that `key` leads to in a node above the lowest with
-    /// `count` separators.
+    /// `count` separators, which are searched from the first on.
     #[inline(always)]
     fn position<K: Key, M: Medium>(
         &self,
@@ -165,31 +152,23 @@ impl Array {
         direction: Direction,
     ) -> Result<usize, Corrupt> {
         let prefix = K::prefix(key);
-        if K::EXACT && !M::CONTROLS_SCHEDULE {
-            let bound = match direction {
-                Direction::Key => Some(prefix),
-                Direction::Below => prefix.checked_sub(1),
+        let prefixes = &self.nodes.get(node)[SEPARATORS..][..count];
+        for (at, found) in prefixes.iter().enumerate() {
+            let order = match load::<M>(found).cmp(&prefix) {
+                Ordering::Equal if !K::EXACT => {
+                    K::order(pool, self.separator::<M>(node, at).word, key)?
+                }
+                order => order,
             };
-            let Some(bound) = bound else { return Ok(0) };
-            if let Some(at) = self.count_up_to(node, count, bound) {
+            let ends = match direction {
+                Direction::Key => order == Ordering::Greater,
+                Direction::Below => order != Ordering::Less,
+            };
+            if ends {
                 return Ok(at);
             }
         }
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let separator = self.separator::<M>(node, middle);
-            let order = match separator.prefix.cmp(&prefix) {
-                Ordering::Equal if !K::EXACT => K::order(pool, separator.word, key)?,
-                order => order,
-            };
-            if order == Ordering::Less || order == Ordering::Equal && direction == Direction::Key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+        Ok(count)
     }
 }
 
@@ -304,7 +283,7 @@ impl<M: Medium> InnerArray<M> {
 
 impl<M: Medium> InnerNodes<M> for InnerArray<M> {
     type Node<'a> = InnerNode<'a, M>;
-    const SEARCH: NodeSearch = NodeSearch::Vector;
+    const SEARCH: NodeSearch = NodeSearch::Linear;
     const FANOUT: usize = FANOUT;
 
     fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
