@@ -147,6 +147,7 @@ macro_rules! for_each_design {
                 $crate::designs::WbTree<512>,
                 $crate::designs::WbTree<256>,
                 $crate::designs::WbTree<1024>,
+                $crate::designs::WbTree<2048>,
             ],
             "wb-tree-bitmap-leaf" => $crate::designs::WbTreeBitmapLeaf<256>, [
                 $crate::designs::WbTreeBitmapLeaf<512>,
@@ -161,6 +162,7 @@ macro_rules! for_each_design {
                 $crate::designs::WbTreeWords<512>,
                 $crate::designs::WbTreeWords<256>,
                 $crate::designs::WbTreeWords<1024>,
+                $crate::designs::WbTreeWords<2048>,
             ],
             "wb-tree-r" => $crate::designs::WbTreeR<256>, [
                 $crate::designs::WbTreeR<512>,

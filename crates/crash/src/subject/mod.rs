@@ -20,10 +20,12 @@ use toy::Toy;
 use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
 
 /// The designs whose layout has other code where its header takes two lines, with the first such
-/// node size: fingerprints in a line of their own, or a slot array in two lines.
-const WIDE: [(&str, usize); 5] = [
+/// node size: fingerprints in a line of their own, or a slot array in two lines. Before it, where
+/// the build has it, the first size with a second word of the bitmap.
+const WIDE: [(&str, usize); 6] = [
     ("fptree", 1024),
     ("fptree-r", 1024),
+    ("wb-tree", 2048),
     ("wb-tree", 1024),
     ("wo-tree", 1024),
     ("wo-tree-r", 1024),
@@ -31,8 +33,8 @@ const WIDE: [(&str, usize); 5] = [
 
 /// Returns the form of a design whose header takes two lines, unless `node_bytes` is its size.
 fn wide_form(name: &str, node_bytes: usize) -> Option<ErasedDesign<Simulated, u64>> {
-    let &(_, bytes) = WIDE.iter().find(|wide| wide.0 == name && wide.1 != node_bytes)?;
-    with_size(name, bytes).ok()?.simulated.numbers
+    let wide = WIDE.iter().filter(|wide| wide.0 == name && wide.1 != node_bytes);
+    wide.map(|&(_, bytes)| with_size(name, bytes)).find_map(Result::ok)?.simulated.numbers
 }
 
 /// An object whose crash safety is tested.

@@ -6,6 +6,7 @@
 //!    error in a node whose version holds is damage.
 
 use super::locks::LockArrays;
+use super::reader_counts::{ReaderCounts, Readers};
 use super::{ANCHOR_LATCH, AllPm, AllPmSpec, anchor_view, read_root};
 use crate::index::TreeError;
 use crate::key::Key;
@@ -68,6 +69,8 @@ pub struct NodeRef<'a, M> {
     pub(super) level: u64,
     latch: Latch<NodeLatch<'a, M>>,
     version: Version,
+    /// The readers of the node, if the design counts them.
+    readers: Option<Readers<'a, M>>,
 }
 
 impl<M> Clone for NodeRef<'_, M> {
@@ -85,10 +88,10 @@ impl<'a, M: Medium> NodeRef<'a, M> {
         at: PmPtr,
         view: View<'a, M>,
         level: u64,
-        latch: Latch<NodeLatch<'a, M>>,
-        version: Version,
+        (latch, version): (Latch<NodeLatch<'a, M>>, Version),
+        readers: Option<Readers<'a, M>>,
     ) -> Self {
-        Self { at, view, level, latch, version }
+        Self { at, view, level, latch, version, readers }
     }
 
     /// Returns `node`, which lies at `at` and which `parent` pointed to, if `parent` has not
@@ -124,11 +127,22 @@ impl<'a, M: Medium> NodeRef<'a, M> {
         if self.holds() { read.map_err(Interrupted::from) } else { Err(Interrupted::Restart) }
     }
 
-    /// Takes the latch if the node has not changed since the descent reached it.
+    /// Takes the latch if the node has not changed since the descent reached it, and waits until
+    /// counted readers have left it.
     #[inline(always)]
     #[track_caller]
     pub(super) fn upgrade(&self) -> Result<NodeGuard<'a, M>, Interrupted> {
-        self.latch.upgrade(self.version).ok_or(Interrupted::Restart)
+        let guard = self.latch.upgrade(self.version).ok_or(Interrupted::Restart)?;
+        if let Some(readers) = self.readers {
+            readers.wait_until_none();
+        }
+        Ok(guard)
+    }
+
+    /// Returns the readers of the node, if the design counts them.
+    #[inline(always)]
+    pub(super) fn readers(&self) -> Option<Readers<'a, M>> {
+        self.readers
     }
 
     /// Takes the latch, as [`upgrade`](Self::upgrade), beside those of `held`. Returns `None` if
@@ -227,15 +241,17 @@ pub(super) fn retry<M: Medium, T>(
 
 /// Returns the root block at `anchor` as the parent of the root node.
 #[inline(always)]
-pub(super) fn start<M: Medium>(
-    pool: &Pool<M>,
+pub(super) fn start<'a, M: Medium>(
+    pool: &'a Pool<M>,
     anchor: PmPtr,
-) -> Result<NodeRef<'_, M>, Interrupted> {
+    counts: Option<&'a ReaderCounts>,
+) -> Result<NodeRef<'a, M>, Interrupted> {
     let view = anchor_view(pool, anchor)?;
     let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), pool.nonce());
     let latch = latch.map(NodeLatch::InNode);
     let version = latch.read().ok_or(Interrupted::Restart)?;
-    Ok(NodeRef { at: anchor, view, level: ROOT_BLOCK, latch, version })
+    let readers = counts.map(|counts| counts.of(anchor));
+    Ok(NodeRef { at: anchor, view, level: ROOT_BLOCK, latch, version, readers })
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
@@ -282,7 +298,22 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let check = || self.structure().check_latched(at, view, level);
         let Some(version) = latch.read_checked(check)? else { return Ok(None) };
         Self::check_level(view, level)?;
-        Ok(Some(NodeRef { at, view, level, latch, version }))
+        let readers = self.reader_counts().map(|counts| counts.of(at));
+        Ok(Some(NodeRef { at, view, level, latch, version, readers }))
+    }
+
+    /// Returns the numbers of readers, if the design counts them.
+    #[inline(always)]
+    pub(super) fn reader_counts(&self) -> Option<&ReaderCounts> {
+        if S::COUNTS_READERS { self.readers.as_ref() } else { None }
+    }
+
+    /// Calls `read`, during which this thread counts as a reader of `node` if the design counts
+    /// readers.
+    #[inline(always)]
+    pub(super) fn reading<T>(&self, node: &NodeRef<'_, M>, read: impl FnOnce() -> T) -> T {
+        let _reader = if S::COUNTS_READERS { node.readers().map(Readers::enter) } else { None };
+        read()
     }
 
     /// Returns the lock arrays, if the design has them.
@@ -353,8 +384,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         target: DescentTarget<'_, K>,
         mut stop: impl FnMut(&Path<'a, M>) -> Result<Option<T>, Interrupted>,
     ) -> Result<(Path<'a, M>, Option<T>), Interrupted> {
-        let parent = start(&self.pool, self.anchor)?;
-        let (at, level) = parent.certify(read_root(parent.view))?;
+        let parent = start(&self.pool, self.anchor, self.reader_counts())?;
+        let (at, level) = parent.certify(self.reading(&parent, || read_root(parent.view)))?;
         let node = self.enter(at, level, &parent)?;
         let mut path = Path { parent, node, rank: 0, low: None, is_root: true };
         loop {
@@ -365,8 +396,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let Path { mut node, low, .. } = path;
             let turns = self.lock_arrays().map(|arrays| arrays.turns::<M>(node.key()));
             let (rank, separator, child) = loop {
-                let step = self.rank(node.view, target);
-                let step = step.and_then(|rank| Ok((rank, Self::child(node.view, rank)?)));
+                let step = self.reading(&node, || {
+                    let rank = self.rank(node.view, target)?;
+                    Ok((rank, Self::child(node.view, rank)?))
+                });
                 let (rank, (at, separator)) = self.step_or_repair(&node, step)?;
                 match self.enter(at, node.level - 1, &node) {
                     Err(Interrupted::Restart) if turns.is_some() => {

@@ -32,7 +32,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     #[inline(always)]
     fn value(&self, leaf: &NodeRef<'_, M>, key: K::Ref<'_>) -> Result<Option<u64>, Interrupted> {
-        Ok(match leaf.certify(self.search(leaf, key))? {
+        let found = self.reading(leaf, || self.search(leaf, key));
+        Ok(match leaf.certify(found)? {
             SearchResult::Found(_, entry) => Some(entry.value),
             SearchResult::Absent(_) => None,
         })
@@ -69,8 +70,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let mut next = [None; BATCH];
             for ((key, node), next) in keys.iter().zip(&*nodes).zip(&mut next) {
                 let Some(node) = node else { continue };
-                let child = self.rank(node.view, DescentTarget::At(*key));
-                let child = child.and_then(|rank| Self::child(node.view, rank));
+                let child = self.reading(node, || {
+                    Self::child(node.view, self.rank(node.view, DescentTarget::At(*key))?)
+                });
                 let child = undisturbed(self.step_or_repair(node, child))?;
                 let Some((at, _)) = child else { continue };
                 let view = self.node(at)?;
@@ -96,8 +98,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Returns the root node.
     fn root(&self) -> Result<NodeRef<'_, M>, Interrupted> {
-        let parent = start(&self.pool, self.anchor)?;
-        let (at, level) = parent.certify(read_root(parent.view))?;
+        let parent = start(&self.pool, self.anchor, self.reader_counts())?;
+        let (at, level) = parent.certify(self.reading(&parent, || read_root(parent.view)))?;
         self.enter(at, level, &parent)
     }
 }

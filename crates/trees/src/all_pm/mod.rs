@@ -44,6 +44,7 @@ mod lookup;
 mod mend;
 mod merge;
 mod protocol;
+mod reader_counts;
 mod remove;
 mod replacement;
 mod scan;
@@ -71,6 +72,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use locks::LockArrays;
+use reader_counts::ReaderCounts;
 use std::sync::Arc;
 use structure::{Structure, reserve_within};
 
@@ -93,6 +95,8 @@ pub trait AllPmSpec: Design + Sized {
     const FLUSHES_LEFT_HALF: bool = false;
     /// `true` if the latches of nodes lie in lock arrays of their parents.
     const HAS_LOCKS: bool = false;
+    /// `true` if a search of a node locks out writers of the node.
+    const COUNTS_READERS: bool = false;
     /// The number of words of a leaf, from the first on, that a descent prefetches; 0 for none.
     const LEAF_PREFETCH_WORDS: usize = 0;
     /// The number of words of an inner node, from the first on, that a descent prefetches; 0 for
@@ -107,6 +111,8 @@ pub struct AllPm<M, K, S: AllPmSpec> {
     protocol: S::Protocol,
     /// The lock arrays, if the design has them.
     locks: Option<LockArrays>,
+    /// The numbers of readers, if the design counts them.
+    readers: Option<ReaderCounts>,
     design: PhantomData<fn() -> (K, S)>,
 }
 
@@ -209,7 +215,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let logs = PmPtr::new(anchor.offset() + ANCHOR_LINE_BYTES);
         let protocol = S::Protocol::open(&pool, logs, Self::NODE_BYTES)?;
         let locks = if S::HAS_LOCKS { Some(LockArrays::new(Self::NODE_BYTES)?) } else { None };
-        Ok(Self { pool, anchor, protocol, locks, design: PhantomData })
+        let readers =
+            if S::COUNTS_READERS { Some(ReaderCounts::new(Self::NODE_BYTES)?) } else { None };
+        Ok(Self { pool, anchor, protocol, locks, readers, design: PhantomData })
     }
 
     /// Finds the root block and checks that it belongs to this design and node size.

@@ -10,8 +10,11 @@ pub trait Protocol: Send + Sync + Sized + 'static {
     /// `true` if a transaction may store a new pair in place without a log: a crash before its end
     /// restores commit words that do not show the pair.
     const STORES_PAIRS_UNLOGGED: bool = false;
-    /// The most levels that one transaction may split.
-    const SPLIT_LEVELS_MAX: usize = 1;
+    /// Returns the most levels that one transaction may split. [`Layout::COMMIT_WORDS`] of a node
+    /// are at most `commit_words`.
+    fn split_levels_max(_commit_words: usize) -> usize {
+        1
+    }
 
     /// Returns the number of bytes behind the root block's first line that hold the protocol's
     /// logs. They are zero in a new tree.
@@ -106,8 +109,13 @@ pub struct Redo;
 
 impl Protocol for Redo {
     const STORES_PAIRS_UNLOGGED: bool = true;
-    /// A leaf logs two words, an inner node a commit word and an entry, the node above one word.
-    const SPLIT_LEVELS_MAX: usize = 1 + (PAIRS_MAX - 3) / 3;
+
+    /// A leaf logs its commit words and its link, an inner node its commit words and an entry, the
+    /// node above its commit words: 8 levels with one commit word, 5 with two.
+    fn split_levels_max(commit_words: usize) -> usize {
+        let (leaf, inner, above) = (commit_words + 1, commit_words + ENTRY_WORDS, commit_words);
+        1 + (PAIRS_MAX - leaf - above) / inner
+    }
 
     fn open<M: Medium>(_: &Pool<M>, _: PmPtr, _: u64) -> Result<Self, Corrupt> {
         Ok(Self)
@@ -167,6 +175,10 @@ pub struct Undo {
 }
 
 impl Undo {
+    /// The most levels that one transaction may split: a log for more would take most of a small
+    /// pool.
+    const SPLIT_LEVELS_MAX: usize = 3;
+
     /// The most words of half a node, with one entry more and a header.
     const fn half(node_bytes: u64) -> usize {
         node_bytes as usize / 16 + ENTRY_WORDS + HEADER_WORDS
@@ -197,8 +209,9 @@ impl Undo {
 }
 
 impl Protocol for Undo {
-    /// A log for more would take most of a small pool.
-    const SPLIT_LEVELS_MAX: usize = 3;
+    fn split_levels_max(_commit_words: usize) -> usize {
+        Self::SPLIT_LEVELS_MAX
+    }
 
     fn stage<'a, M: Medium>(node: View<'a, M>, bytes: &[u8], fresh: &mut Changes<'a>) {
         fresh.extend(words_of(bytes).enumerate().map(|(index, value)| (node.word(index), value)));

@@ -8,6 +8,7 @@
 
 use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, start};
 use super::locks::LockArrays;
+use super::reader_counts::ReaderCounts;
 use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Entries, Image, Layout, Ordered, Slot, View};
@@ -134,7 +135,7 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn apply_entry(&self, view: View<'_, M>, level: u64, slot: Slot);
     /// Returns [`Protocol::STORES_PAIRS_UNLOGGED`].
     fn stores_pairs_unlogged(&self) -> bool;
-    /// Returns the most levels that one insert may split: [`Protocol::SPLIT_LEVELS_MAX`].
+    /// Returns the most levels that one insert may split: [`Protocol::split_levels_max`].
     fn split_levels_max(&self) -> usize;
     /// Splits a full node whose parent has space, as the leaves of the design do it.
     fn split_full<'a>(
@@ -158,6 +159,8 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn low_word(&self, leaf: View<'_, M>) -> Option<u64>;
     /// Returns the lock arrays, if the design has them.
     fn arrays(&self) -> Option<&LockArrays>;
+    /// Returns the numbers of readers, if the design counts them.
+    fn readers(&self) -> Option<&ReaderCounts>;
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
@@ -332,7 +335,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         S::Protocol::STORES_PAIRS_UNLOGGED
     }
     fn split_levels_max(&self) -> usize {
-        S::Protocol::SPLIT_LEVELS_MAX
+        S::Protocol::split_levels_max(S::Leaf::COMMIT_WORDS.max(S::Inner::COMMIT_WORDS))
     }
 
     fn split_full<'a>(
@@ -367,6 +370,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
 
     fn arrays(&self) -> Option<&LockArrays> {
         self.lock_arrays()
+    }
+
+    fn readers(&self) -> Option<&ReaderCounts> {
+        self.reader_counts()
     }
 }
 
@@ -561,7 +568,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// Reads the version of the node at `at`, whose latch is `latch`, and checks its level. Returns
     /// `None` if the node is obsolete.
     pub(super) fn arrive_at<'a>(
-        &self,
+        &'a self,
         at: PmPtr,
         view: View<'a, M>,
         level: u64,
@@ -570,7 +577,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let check = || self.check_latched(at, view, level);
         let Some(version) = latch.read_checked(check)? else { return Ok(None) };
         self.check_level(view, level)?;
-        Ok(Some(NodeRef::new(at, view, level, latch, version)))
+        let readers = self.readers().map(|counts| counts.of(at));
+        Ok(Some(NodeRef::new(at, view, level, (latch, version), readers)))
     }
 
     /// Checks place and level of a node before a thread waits for its latch. A log has links with
@@ -627,7 +635,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         target: DescentTarget<'_, K>,
         stop: &mut dyn FnMut(&Path<'a, M>) -> Result<bool, Interrupted>,
     ) -> Result<(Path<'a, M>, bool), Interrupted> {
-        let parent = start(self.pool_ref(), self.anchor_at())?;
+        let parent = start(self.pool_ref(), self.anchor_at(), self.readers())?;
         let (at, level) = parent.certify(read_root(parent.view))?;
         let node = self.enter(at, level, &parent)?;
         let mut path = Path { parent, node, rank: 0, low: None, is_root: true };

@@ -3,15 +3,19 @@
 
 mod damage;
 
+use super::descend::DescentTarget;
+use super::{Protocol, Redo};
 use crate::designs::{
     BTree, BTreeLinear, BTreeLog, BTreeShadow, BTreeWal, CircTree, IsleTreeAll, PersistentUnsorted,
     UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
     WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WbTreeWords,
 };
 use crate::index::{Design, Order, PmIndex};
+use bristlecone_pmem::log::PAIRS_MAX;
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Mapped, Pool};
 use core::ops::{Bound, ControlFlow};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 type Index<D> = <D as Design>::Index<Count<Mapped>, u64>;
@@ -53,6 +57,44 @@ fn grow_and_shrink<D: Design>() {
     assert_eq!((left.height, left.leaves, left.inner_nodes), (1, 1, 0));
 }
 
+/// A thread that reads a leaf keeps a writer waiting that has the latch. A lookup leaves no count.
+#[test]
+fn a_writer_waits_for_the_readers_of_a_node() {
+    let tree = create::<WbTreeWords<256>>();
+    assert_eq!(tree.insert(1, 1).unwrap(), None);
+    assert_eq!(tree.get(1).unwrap(), Some(1));
+    let leaf = tree.leaf(DescentTarget::At(1)).unwrap().node;
+    let readers = leaf.readers().expect("the design counts readers");
+    let reader = readers.enter();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(tree.insert(2, 2).unwrap(), None);
+            is_done.store(true, Ordering::Release);
+        });
+        while leaf.holds() {
+            std::thread::yield_now();
+        }
+        for _ in 0..1000 {
+            std::thread::yield_now();
+            assert!(!is_done.load(Ordering::Acquire), "a writer came beside a reader");
+        }
+        drop(reader);
+    });
+    assert!(is_done.load(Ordering::Acquire));
+    assert_eq!(tree.get(2).unwrap(), Some(2));
+    readers.wait_until_none();
+}
+
+#[test]
+fn a_redo_log_holds_the_words_of_the_most_levels() {
+    for (commit_words, levels) in [(1, 8), (2, 5)] {
+        assert_eq!(Redo::split_levels_max(commit_words), levels);
+        let words = |levels| (commit_words + 1) + (levels - 1) * (commit_words + 2) + commit_words;
+        assert!(words(levels) <= PAIRS_MAX && words(levels + 1) > PAIRS_MAX);
+    }
+}
+
 #[test]
 fn an_emptied_tree_is_one_leaf() {
     grow_and_shrink::<BTree<256>>();
@@ -65,6 +107,8 @@ fn an_emptied_tree_is_one_leaf() {
     grow_and_shrink::<BTreeShadow<256>>();
     grow_and_shrink::<WbTree<256>>();
     grow_and_shrink::<IsleTreeAll<256>>();
+    grow_and_shrink::<WbTree<2048>>();
+    grow_and_shrink::<WbTreeWords<256>>();
 }
 
 /// Asserts that each split, merge or moved child costs exactly one transaction. `joined` says that
@@ -121,24 +165,37 @@ fn a_structural_change_is_a_transaction() {
     structural_budgets::<WbTreeR<256>>(false);
 }
 
+/// Fills a leaf with `capacity` ascending keys and empties it from its end. An insert costs 3 lines
+/// and a remove 2, and in addition what `slots` says of the slot of that rank; both 3 fences.
+fn slots_cost<D: Design>(capacity: u64, slots: impl Fn(u64) -> u64) {
+    let tree = create::<D>();
+    let cost = |counts: Counts| (counts.lines, counts.fences);
+    for key in 0..capacity {
+        let insert = counted::<D>(&tree, |tree| assert_eq!(tree.insert(key, key).unwrap(), None));
+        assert_eq!(cost(insert), (3 + slots(key + 1), 3), "{key}");
+    }
+    for key in (0..capacity).rev() {
+        let remove = counted::<D>(&tree, |tree| assert_eq!(tree.remove(key).unwrap(), Some(key)));
+        // Only the number of slots changes.
+        let slots = if D::SPEC.name == "wb-tree" { 1 } else { slots(key + 1) };
+        assert_eq!(cost(remove), (2 + slots, 3), "{key}");
+    }
+    assert_eq!(tree.check().unwrap().leaves, 1);
+}
+
 /// The bitmap is flushed twice, the entry once, and the slot array once for each of the words up to
 /// the last slot: the first word has the count and seven slots.
 #[test]
 fn the_printed_loop_flushes_each_word_of_the_slots() {
-    let tree = create::<WbTreeWords<1024>>();
-    let cost = |counts: Counts| (counts.lines, counts.fences);
-    for key in 0..58 {
-        let insert = counted::<WbTreeWords<1024>>(&tree, |tree| {
-            assert_eq!(tree.insert(key, key).unwrap(), None);
-        });
-        assert_eq!(cost(insert), (3 + 1 + (key + 1) / 8, 3), "{key}");
-    }
-    for key in (0..58).rev() {
-        let remove = counted::<WbTreeWords<1024>>(&tree, |tree| {
-            assert_eq!(tree.remove(key).unwrap(), Some(key));
-        });
-        assert_eq!(cost(remove), (2 + 1 + (key + 1) / 8, 3), "{key}");
-    }
+    slots_cost::<WbTreeWords<1024>>(58, |slot| 1 + slot / 8);
+    slots_cost::<WbTreeWords<2048>>(119, |slot| 1 + slot / 8);
+}
+
+/// The slot array begins at word 3 of a node with two words of bitmap. Both of these are in the
+/// line that is flushed twice.
+#[test]
+fn a_second_word_of_the_bitmap_costs_nothing() {
+    slots_cost::<WbTree<2048>>(119, |slot| 1 + (3 + slot / 8) / 8);
 }
 
 /// Returns the lines and fences of the first two inserts that split a leaf. The first one puts a
@@ -165,10 +222,14 @@ fn split_costs<D: Design>(goes_below: bool) -> Vec<(u64, u64)> {
 /// `header` bytes, for a pair that goes to the upper half and one that goes to the lower half. A
 /// new root takes `root_lines` lines.
 fn joined_split_budget<D: Design>(header: u64, capacity: u64, root_lines: u64) {
+    // With two words of bitmap the log has a line more. In the leaf all slots move for a pair that
+    // becomes the first one: their array takes a second line.
+    let has_high = u64::from(capacity > 58);
     for goes_below in [false, true] {
         let costs = split_costs::<D>(goes_below);
         let upper = capacity + 1 - capacity.div_ceil(2);
-        let half = (header + 16 * upper).div_ceil(64) + u64::from(goes_below);
+        let late = u64::from(goes_below) * (1 + has_high);
+        let half = (header + 16 * upper).div_ceil(64) + late + has_high;
         // Log, header, end of the log; and the separator with its header, or the root with its
         // word.
         let name = D::SPEC.name;
@@ -180,6 +241,7 @@ fn joined_split_budget<D: Design>(header: u64, capacity: u64, root_lines: u64) {
 fn an_insert_and_its_split_are_one_transaction() {
     joined_split_budget::<WbTree<256>>(32, 14, 1);
     joined_split_budget::<WbTree<512>>(48, 29, 1);
+    joined_split_budget::<WbTree<2048>>(144, 119, 3);
     joined_split_budget::<WbTreeBitmapLeaf<512>>(16, 31, 1);
     joined_split_budget::<WbTreeSlotOnly<128>>(16, 7, 1);
     joined_split_budget::<WbTreeSlotOnly<64>>(16, 3, 1);

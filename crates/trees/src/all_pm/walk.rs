@@ -8,6 +8,7 @@
 
 use super::locks::LockArrays;
 use super::read_root;
+use super::reader_counts::ReaderCounts;
 use super::structure::Structure;
 use crate::index::{TreeError, TreeStats};
 use crate::key::Key;
@@ -83,7 +84,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         claim: Claim<'f>,
         resets_latches: bool,
     ) -> Result<Walk<'a, 'f, M>, Corrupt> {
-        let dram_bytes = self.arrays().map_or(0, LockArrays::bytes);
+        let readers = self.readers().map_or(0, ReaderCounts::bytes);
+        let dram_bytes = self.arrays().map_or(0, LockArrays::bytes) + readers;
         let stats = TreeStats { dram_bytes, ..TreeStats::default() };
         let mut walk = Walk { claim, stats, chain: None, to_repair: Vec::new(), resets_latches };
         self.claim(&mut walk, self.anchor_at(), self.sizes().anchor_bytes)?;

@@ -1,5 +1,5 @@
 //! `wb-tree-words`: the write-atomic B+-tree with the printed loop, which flushes the slot array
-//! every 8 B.
+//! every 8 B, and readers that lock out writers.
 
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
@@ -35,4 +35,5 @@ impl<const NODE: usize> AllPmSpec for WbTreeWords<NODE> {
     type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
     const INSERTS_WITH_SPLITS: bool = true;
+    const COUNTS_READERS: bool = true;
 }

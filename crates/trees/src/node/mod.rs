@@ -146,6 +146,8 @@ pub trait Layout: Send + Sync + 'static {
     const OFFSET_MAX: u64 = u64::MAX;
     /// The place of the entries.
     const ENTRIES: Entries;
+    /// The number of words that [`plan`](Self::plan) may change beside the link and entries.
+    const COMMIT_WORDS: usize = 1;
 
     /// Returns the bytes of a fresh node with `entries`, which are in key order if the layout is
     /// sorted. They may end before the node does, because free slots may hold anything.

@@ -5,8 +5,11 @@
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | bitmap | commit | bit 0: slots are valid; bit i + 1: entry i; [mark](super::header) |
 //! | 1 | 8 | link, latch | data, transient | next leaf, or leftmost child; [latch](super::header) |
-//! | 2.. | 1 each | slot array | hint | count; then the entries' indices in key order |
+//! | (2) | 8 | bitmap, second word | commit | bit i: entry 58 + i; only above 58 entries |
+//! | A.. | 1 each | slot array | hint | count; then the entries' indices in key order |
 //! | E.. | 16 each | entries | data | key word, value word; E is even |
+//!
+//! A is 2, or 3 after a second word of the bitmap.
 //!
 //! 1. Bit 0 is set only while the slot array is the sorted permutation of the valid entries. A
 //!    writer clears it before it changes the array, and sets it after; the [`SlotCommit`] keeps
@@ -14,6 +17,9 @@
 //! 2. The array can be rebuilt from the bitmap and the entries. A search of a leaf does without an
 //!    invalid array, and the first insert or remove rebuilds it; in inner nodes the first descent.
 //! 3. An index is followed only if its bit is set, so a torn array never leads to an invalid entry.
+//! 4. Both words of the bitmap lie in the first line. A writer stores the second word before it
+//!    sets bit 0, and a line persists in the order of its stores: if bit 0 is set, both words are
+//!    those of the slot array.
 
 mod commit;
 
@@ -45,37 +51,45 @@ pub type SlotWords<const NODE: usize> = SlotBitmapLayout<NODE, FencedTwice<true>
 pub type SlotLine<const NODE: usize> = SlotBitmapLayout<NODE, InOneLine>;
 
 const COMMIT: usize = 0;
-const SLOTS: usize = 2;
+/// The index of the second word of the bitmap, in nodes of more than 58 entries.
+const HIGH: usize = 2;
 /// The magic number of the layout: "slo" in ASCII.
 const MAGIC: u64 = 0x006f_6c73;
 /// The bit of the bitmap that marks the slot array as valid.
 const VALID: u64 = 1;
 
-/// Returns the maximum number of entries of a node of `bytes` bytes, and the word at which they
-/// begin. The slot array takes one byte for each entry and one for their number.
-const fn geometry(bytes: usize) -> (usize, usize) {
+/// Returns the maximum number of entries of a node of `bytes` bytes, and the words at which slot
+/// array and entries begin. The slot array takes one byte for each entry and one for their number.
+const fn geometry(bytes: usize) -> (usize, usize, usize) {
     let words = bytes / 8;
-    let mut capacity = BITS_MAX - 1; // Bits of the bitmap beside the valid bit.
+    let mut capacity = BITS_MAX + u64::BITS as usize - 1; // Bits beside the valid bit.
     loop {
-        let entries = (SLOTS + (capacity + 1usize).div_ceil(8)).next_multiple_of(2);
+        let slots = if capacity < BITS_MAX { HIGH } else { HIGH + 1 };
+        let entries = (slots + (capacity + 1usize).div_ceil(8)).next_multiple_of(2);
         if entries + 2 * capacity <= words {
-            return (capacity, entries);
+            return (capacity, slots, entries);
         }
         capacity -= 1;
     }
 }
 
-/// The number of words of the largest slot array: 64 B.
-const SLOT_WORDS_MAX: usize = 8;
+/// The number of words of the largest slot array: 128 B.
+const SLOT_WORDS_MAX: usize = 16;
 
 type SlotBytes = [u8; 8 * SLOT_WORDS_MAX];
 
-/// Stores the words of the array that differ from `old`. Returns the index of the last word stored.
-fn store_slots<M: Medium>(node: View<'_, M>, old: &SlotBytes, new: &SlotBytes) -> usize {
-    let mut last = SLOTS;
+/// The bitmap: bit 0 is the valid bit, bit i + 1 that of entry i. Bits from [`BITS_MAX`] on lie in
+/// the second word.
+type Bits = u128;
+
+/// Stores the words of the array, which begins at word `first`, that differ from `old`. Returns the
+/// index of the last word stored.
+#[inline(always)]
+fn store_slots<M: Medium>(node: View<'_, M>, first: usize, old: &[u8], new: &[u8]) -> usize {
+    let mut last = first;
     for (word, (old, new)) in old.chunks_exact(8).zip(new.chunks_exact(8)).enumerate() {
         if old != new {
-            last = SLOTS + word;
+            last = first + word;
             let value = new.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
             node.store(last, value);
         }
@@ -88,10 +102,13 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     pub const INSERT: Cost = Self::with_slots(T::INSERT);
     /// The maximum cost of a remove.
     pub const REMOVE: Cost = Self::with_slots(T::REMOVE);
-    const SLOT_LINES: u32 = (SLOTS + Self::SLOT_WORDS).div_ceil(LINE_WORDS) as u32;
+    const SLOTS: usize = geometry(NODE).1;
+    const SLOT_LINES: u32 = (Self::SLOTS + Self::SLOT_WORDS).div_ceil(LINE_WORDS) as u32;
     const SLOT_WORDS: usize = (Self::CAPACITY + 1).div_ceil(8);
-    const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY) << 1;
-    const MARK: Mark = Mark::new(Self::CAPACITY + 1, MAGIC);
+    const BITS: Bits = Bits::MAX >> (Bits::BITS as usize - Self::CAPACITY) << 1;
+    /// `true` if the bitmap has a second word.
+    const HAS_HIGH: bool = Self::SLOTS > HIGH;
+    const MARK: Mark = Mark::new(if Self::HAS_HIGH { BITS_MAX } else { Self::CAPACITY + 1 }, MAGIC);
 
     const fn with_slots(beside: Cost) -> Cost {
         let slots = if T::BY_WORD { Self::SLOT_WORDS as u32 } else { Self::SLOT_LINES };
@@ -102,22 +119,45 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         NODE.is_multiple_of(64)
             && Self::CAPACITY >= 4
             && Self::SLOT_WORDS <= SLOT_WORDS_MAX
-            && SLOTS + Self::SLOT_WORDS <= Self::ENTRIES.word(0)
+            && Self::SLOTS + Self::SLOT_WORDS <= Self::ENTRIES.word(0)
             && Self::SLOT_LINES <= T::SLOT_LINES_MAX
             && Self::CAPACITY <= Self::ENTRIES.capacity(NODE)
     );
+
+    /// Returns the bitmap, without the bits of the mark.
+    #[inline(always)]
+    fn bitmap<M: Medium>(node: View<'_, M>) -> Bits {
+        let low = Bits::from(node.load(COMMIT) & Self::MARK.own);
+        if Self::HAS_HIGH { low | Bits::from(node.load(HIGH)) << BITS_MAX } else { low }
+    }
+
+    /// Returns the second word of `bitmap`, if there is one.
+    #[inline(always)]
+    fn high_word(bitmap: Bits) -> Option<u64> {
+        Self::HAS_HIGH.then_some((bitmap >> BITS_MAX) as u64)
+    }
+
+    /// Returns `true` if the bit of entry `index` is set.
+    #[inline(always)]
+    fn is_valid(bitmap: Bits, index: usize) -> bool {
+        if Self::HAS_HIGH {
+            bitmap >> (index + 1) & 1 == 1
+        } else {
+            (bitmap as u64) >> (index + 1) & 1 == 1
+        }
+    }
 
     /// Returns byte `position` of the slot array: the count, or the index of the entry of rank
     /// `position - 1`.
     #[inline(always)]
     fn slot<M: Medium>(node: View<'_, M>, position: usize) -> usize {
-        let word = node.load(SLOTS + position / 8);
+        let word = node.load(Self::SLOTS + position / 8);
         (word >> (8 * (position % 8)) & 0xff) as usize
     }
 
     /// Returns the index of the entry of that rank, after a check of its bit.
     #[inline(always)]
-    fn index<M: Medium>(node: View<'_, M>, bitmap: u64, rank: usize) -> Result<usize, Corrupt> {
+    fn index<M: Medium>(node: View<'_, M>, bitmap: Bits, rank: usize) -> Result<usize, Corrupt> {
         Self::checked_index(node, bitmap, rank, Self::slot(node, rank + 1))
     }
 
@@ -125,28 +165,28 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     #[inline(always)]
     fn checked_index<M: Medium>(
         node: View<'_, M>,
-        bitmap: u64,
+        bitmap: Bits,
         rank: usize,
         index: usize,
     ) -> Result<usize, Corrupt> {
-        if index >= Self::CAPACITY || bitmap >> (index + 1) & 1 == 0 {
-            let at = SLOTS + (rank + 1) / 8;
-            return Err(node.corrupt(at, "slot that names no valid entry", bitmap, index as u64));
+        if index >= Self::CAPACITY || !Self::is_valid(bitmap, index) {
+            let (at, bits) = (Self::SLOTS + (rank + 1) / 8, bitmap as u64);
+            return Err(node.corrupt(at, "slot that names no valid entry", bits, index as u64));
         }
         Ok(index)
     }
 
     /// Returns the bitmap and the number of slots, after a check that the array is valid.
     #[inline(always)]
-    fn head<M: Medium>(node: View<'_, M>) -> Result<(u64, usize), Corrupt> {
-        let bitmap = node.load(COMMIT);
+    fn head<M: Medium>(node: View<'_, M>) -> Result<(Bits, usize), Corrupt> {
+        let bitmap = Self::bitmap(node);
         let count = Self::slot(node, 0);
-        if bitmap & VALID == 0 {
-            return Err(node.corrupt(COMMIT, "valid bit of a slot array", VALID, bitmap));
+        if bitmap as u64 & VALID == 0 {
+            return Err(node.corrupt(COMMIT, "valid bit of a slot array", VALID, bitmap as u64));
         }
         let entries = (bitmap & Self::BITS).count_ones() as usize;
         if count != entries {
-            return Err(node.corrupt(SLOTS, "number of slots", entries as u64, count as u64));
+            return Err(node.corrupt(Self::SLOTS, "number of slots", entries as u64, count as u64));
         }
         Ok((bitmap, count))
     }
@@ -158,7 +198,7 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
     ) -> Result<SearchResult, Corrupt> {
         let (mut rank, mut equal) = (0, None);
-        let mut left = node.load(COMMIT) & Self::BITS;
+        let mut left = Self::bitmap(node) & Self::BITS;
         while left != 0 {
             let index = left.trailing_zeros() as usize - 1;
             let entry = node.entry(Self::ENTRIES, index);
@@ -174,10 +214,26 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         }))
     }
 
+    /// Returns the change of the node to `bitmap` and to the slot array `new`.
+    #[inline(always)]
+    fn change<M: Medium>(
+        node: View<'_, M>,
+        bitmap: Bits,
+        old: SlotBytes,
+        new: SlotBytes,
+    ) -> SlotChange {
+        let word = node.load(COMMIT);
+        let next = word & !Self::MARK.own | bitmap as u64 & Self::MARK.own;
+        let high = Self::high_word(bitmap).filter(|&high| high != node.load(HIGH));
+        let (slots, slot_words) = (Self::SLOTS, Self::SLOT_WORDS);
+        SlotChange { bitmap: word, next, high, slots, slot_words, old, new }
+    }
+
+    #[inline(always)]
     fn load_slots<M: Medium>(node: View<'_, M>) -> SlotBytes {
         let mut slots = [0; 8 * SLOT_WORDS_MAX];
         for (word, bytes) in slots.chunks_exact_mut(8).take(Self::SLOT_WORDS).enumerate() {
-            bytes.copy_from_slice(&node.load(SLOTS + word).to_le_bytes());
+            bytes.copy_from_slice(&node.load(Self::SLOTS + word).to_le_bytes());
         }
         slots
     }
@@ -190,11 +246,17 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         for (byte, slot) in new[1..].iter_mut().zip(&image.slots) {
             *byte = slot.index as u8;
         }
-        store_slots(node, &old, &new)
+        store_slots(node, Self::SLOTS, &old[..8 * Self::SLOT_WORDS], &new)
     }
 
-    fn bits(image: &Image) -> u64 {
-        image.slots.iter().fold(Self::MARK.at(image.level), |bits, slot| bits | 2 << slot.index)
+    /// Returns the bitmap of `image`, with a clear valid bit.
+    fn bits(image: &Image) -> Bits {
+        image.slots.iter().fold(0, |bits, slot| bits | 2 << slot.index)
+    }
+
+    /// Returns the first word of `bitmap`, with the mark of a node at `level`.
+    fn commit_word(bitmap: Bits, level: u64) -> u64 {
+        Self::MARK.at(level) | bitmap as u64 & Self::MARK.own
     }
 }
 
@@ -204,13 +266,15 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const LATCH: usize = LINK;
     const LATCH_BITS: LatchBits = LatchBits::BesideLink;
     const OFFSET_MAX: u64 = header::offset_max(NODE);
-    const ENTRIES: Entries = Entries::pairs(geometry(NODE).1);
+    const COMMIT_WORDS: usize = if Self::HAS_HIGH { 2 } else { 1 };
+    const ENTRIES: Entries = Entries::pairs(geometry(NODE).2);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
-        let bitmap = Self::MARK.at(level) | ((1 << entries.len()) - 1) << 1 | VALID;
-        let mut header = vec![bitmap, header::link_bits(link, NODE)];
+        let bitmap = ((1 << entries.len()) - 1) << 1 | Bits::from(VALID);
+        let mut header = vec![Self::commit_word(bitmap, level), header::link_bits(link, NODE)];
+        header.extend(Self::high_word(bitmap));
         let slots = core::iter::once(entries.len() as u8).chain(0..entries.len() as u8);
         let slots: Vec<u8> = slots.collect();
         header.extend(
@@ -234,7 +298,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 
     #[inline(always)]
     fn count<M: Medium>(node: View<'_, M>) -> usize {
-        (node.load(COMMIT) & Self::BITS).count_ones() as usize
+        (Self::bitmap(node) & Self::BITS).count_ones() as usize
     }
 
     #[inline(always)]
@@ -250,18 +314,18 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     }
 
     fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
-        let bitmap = node.load(COMMIT);
-        let bits = bitmap & Self::MARK.own & !VALID;
+        let bitmap = Self::bitmap(node);
+        let bits = bitmap & !Bits::from(VALID);
         if bits & !Self::BITS != 0 {
             return Err(node.corrupt(
                 COMMIT,
                 "bitmap of a node with bits beyond the last entry",
-                Self::BITS,
-                bits,
+                Self::BITS as u64,
+                bits as u64,
             ));
         }
-        if bitmap & VALID == 0 {
-            return Ok((0..Self::CAPACITY).filter(|index| bits >> (index + 1) & 1 == 1).collect());
+        if bitmap as u64 & VALID == 0 {
+            return Ok((0..Self::CAPACITY).filter(|&index| Self::is_valid(bits, index)).collect());
         }
         let (_, count) = Self::head(node)?;
         let mut left = bits;
@@ -272,7 +336,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
             places.push(index);
         }
         if left != 0 {
-            return Err(node.corrupt(SLOTS, "valid entries that no slot names", 0, left));
+            let what = "valid entries that no slot names";
+            return Err(node.corrupt(Self::SLOTS, what, 0, left as u64));
         }
         Ok(places)
     }
@@ -285,14 +350,16 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     /// rebuilt.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         let keeps_valid = M::INJECTS_DEFECTS && node.medium().injects(Defect::ReplayValid);
-        changes.push((node.word(COMMIT), Self::bits(image) | u64::from(keeps_valid)));
+        let bitmap = Self::bits(image) | Bits::from(keeps_valid);
+        changes.push((node.word(COMMIT), Self::commit_word(bitmap, image.level)));
+        changes.extend(Self::high_word(bitmap).map(|high| (node.word(HIGH), high)));
         if image.link != Self::link(node) {
             changes.push((node.word(LINK), header::link_word(node, image.link, NODE)));
         }
     }
 
     /// ```text
-    /// W link, slots, bitmap    in any order: while the log exists, a replay clears the valid
+    /// W link, slots, bitmaps   in any order: while the log exists, a replay clears the valid
     /// F their lines            bit, so that the array is rebuilt
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
@@ -300,7 +367,11 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
             node.store(LINK, header::link_word(node, image.link, NODE));
         }
         let last = Self::write_slots(node, image);
-        node.store(COMMIT, Self::bits(image) | VALID);
+        let bitmap = Self::bits(image) | Bits::from(VALID);
+        if let Some(high) = Self::high_word(bitmap) {
+            node.store(HIGH, high);
+        }
+        node.store(COMMIT, Self::commit_word(bitmap, image.level));
         let is_half = M::INJECTS_DEFECTS && node.medium().injects(Defect::AppliedLineUnflushed);
         node.flush(COMMIT..=if is_half { last.min(LINE_WORDS - 1) } else { last });
     }
@@ -320,13 +391,14 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
         let last = Self::write_slots(node, image);
+        let valid = Self::commit_word(Self::bits(image) | Bits::from(VALID), image.level);
         if M::INJECTS_DEFECTS && node.medium().injects(Defect::ValidUnordered) {
-            node.store(COMMIT, Self::bits(image) | VALID);
+            node.store(COMMIT, valid);
             let _ = node.persist(COMMIT..=last);
             return;
         }
-        let fenced = node.persist(SLOTS..=last);
-        node.medium().commit(node.word(COMMIT), Self::bits(image) | VALID, fenced);
+        let fenced = node.persist(Self::SLOTS..=last);
+        node.medium().commit(node.word(COMMIT), valid, fenced);
         let _ = node.persist(COMMIT..=COMMIT);
     }
 }
@@ -334,29 +406,30 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 impl<const NODE: usize, T: SlotCommit> Atomic for SlotBitmapLayout<NODE, T> {
     /// Persist order: that of [`SlotCommit::insert`].
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
-        let bitmap = node.load(COMMIT);
+        let bitmap = Self::bitmap(node);
         let index = (bitmap >> 1).trailing_ones() as usize;
         let old = Self::load_slots(node);
         let count = usize::from(old[0]);
-        assert!(bitmap & VALID == VALID && index < Self::CAPACITY && rank <= count);
+        assert!(bitmap as u64 & VALID == VALID && index < Self::CAPACITY && rank <= count);
         let mut new = old;
         new.copy_within(rank + 1..=count, rank + 2);
         new[rank + 1] = index as u8;
         new[0] += 1;
-        let change = SlotChange { bitmap, next: bitmap | 2 << index, old, new };
+        let change = Self::change(node, bitmap | 2 << index, old, new);
         T::insert(node, &change, Self::ENTRIES.word(index), entry)
     }
 
     /// Persist order: that of [`SlotCommit::remove`].
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
-        let bitmap = node.load(COMMIT);
+        let bitmap = Self::bitmap(node);
         let old = Self::load_slots(node);
         let count = usize::from(old[0]);
-        assert!(bitmap & VALID == VALID && at.rank < count && bitmap >> (at.index + 1) & 1 == 1);
+        assert!(bitmap as u64 & VALID == VALID && at.rank < count);
+        assert!(Self::is_valid(bitmap, at.index));
         let mut new = old;
         new.copy_within(at.rank + 2..=count, at.rank + 1);
         new[0] -= 1;
-        T::remove(node, &SlotChange { bitmap, next: bitmap & !(2 << at.index), old, new })
+        T::remove(node, &Self::change(node, bitmap & !(2 << at.index), old, new))
     }
 }
 
@@ -374,7 +447,7 @@ impl<const NODE: usize, T: SlotCommit> Ordered for SlotBitmapLayout<NODE, T> {
             let index = Self::index(node, bitmap, 8 * word + 7)?;
             before(node.entry(Self::ENTRIES, index))
         })?;
-        let slots = node.load(SLOTS + word);
+        let slots = node.load(Self::SLOTS + word);
         let below = 8 * word; // Byte 0 of the word is the count, or the last slot that is before.
         let within = bisect((count - below).min(7), |number| {
             let index = (slots >> (8 * (number + 1)) & 0xff) as usize;
@@ -388,7 +461,8 @@ impl<const NODE: usize, T: SlotCommit> Ordered for SlotBitmapLayout<NODE, T> {
     fn nth<M: Medium>(node: View<'_, M>, rank: usize) -> Result<Slot, Corrupt> {
         let (bitmap, count) = Self::head(node)?;
         if rank >= count {
-            return Err(node.corrupt(SLOTS, "number of slots", rank as u64 + 1, count as u64));
+            let expected = rank as u64 + 1;
+            return Err(node.corrupt(Self::SLOTS, "number of slots", expected, count as u64));
         }
         let index = Self::index(node, bitmap, rank)?;
         Ok(Slot { index, entry: node.entry(Self::ENTRIES, index) })

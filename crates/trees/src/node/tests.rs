@@ -4,6 +4,7 @@ use super::*;
 use crate::leaf::isle::Isle;
 use crate::leaf::isle::count_word::{Counters, InLine};
 use bristlecone_pmem::{Mapped, Pool};
+use core::ops::Range;
 use proptest::prelude::*;
 
 /// Runs `test` on a fresh, empty node of layout `L`.
@@ -126,12 +127,12 @@ fn applies_an_image<L: Ordered>() {
         let mut next = image::<L>(node);
         let new = [next.insert(2, entry(25)), next.insert(4, entry(40))];
         next.slots.remove(0);
-        next.link = 0xfc00;
+        next.link = 0xf800;
         L::write_free_slots(node, &new);
         assert_eq!(keys::<L>(node), [10, 20, 30]);
         L::apply(node, &next);
         assert_eq!(keys::<L>(node), [20, 25, 30, 40]);
-        assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0xfc00));
+        assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0xf800));
     });
 }
 
@@ -159,6 +160,7 @@ proptest! {
         check_atomic::<SlotBitmap<256>>(&picks);
         check_atomic::<SlotBitmap<512>>(&picks);
         check_atomic::<SlotBitmap<1024>>(&picks);
+        check_atomic::<SlotBitmap<2048>>(&picks);
         check_atomic::<SlotLine<256>>(&picks);
         check_atomic::<SlotLine<512>>(&picks);
         check_atomic::<Bitmap<256>>(&picks);
@@ -196,6 +198,7 @@ proptest! {
             });
         }
         read::<SlotBitmap<512>>(&words);
+        read::<SlotBitmap<2048>>(&words);
         read::<Bitmap<512>>(&words);
         read::<Isle<Counters, 512>>(&words);
         read::<Isle<InLine, 512>>(&words);
@@ -212,6 +215,7 @@ fn capacities_are_those_of_the_pages() {
     assert_eq!([SlotBitmap::<256>::CAPACITY, SlotBitmap::<256>::ENTRIES.word(0) * 8], [14, 32]);
     assert_eq!([SlotBitmap::<512>::CAPACITY, SlotBitmap::<512>::ENTRIES.word(0) * 8], [29, 48]);
     assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES.word(0) * 8], [58, 80]);
+    assert_eq!([SlotBitmap::<2048>::CAPACITY, SlotBitmap::<2048>::ENTRIES.word(0) * 8], [119, 144]);
     assert_eq!([Bitmap::<64>::CAPACITY, Bitmap::<128>::CAPACITY], [3, 7]);
     assert_eq!([Bitmap::<256>::CAPACITY, Bitmap::<512>::CAPACITY], [15, 31]);
     assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::<128>::CAPACITY], [59, 7]);
@@ -227,6 +231,7 @@ fn capacities_are_those_of_the_pages() {
 fn a_node_applies_an_image() {
     applies_an_image::<SlotBitmap<256>>();
     applies_an_image::<SlotBitmap<1024>>();
+    applies_an_image::<SlotBitmap<2048>>();
     applies_an_image::<SlotOnly<128>>();
     applies_an_image::<Sorted<256>>();
 }
@@ -307,6 +312,7 @@ fn a_search_by_slots_halves_them() {
     check::<SlotBitmap<256>>();
     check::<SlotBitmap<512>>();
     check::<SlotBitmap<1024>>();
+    check::<SlotBitmap<2048>>();
     check::<SlotOnly<128>>();
 }
 
@@ -372,26 +378,47 @@ fn applying_an_image_to_an_isle_with_equal_keys_keeps_the_other_pairs() {
 
 #[test]
 fn an_invalid_slot_array_is_passed_over_and_rebuilt() {
-    with_node::<SlotBitmap<1024>>(|node| {
-        for key in 0..50 {
-            let _ = SlotBitmap::<1024>::insert(node, 0, entry(100 - key));
+    rebuilds_slots::<SlotBitmap<1024>>(2..10, 50);
+    rebuilds_slots::<SlotBitmap<2048>>(3..18, 100);
+}
+
+/// Inserts `count` descending keys, at most 100, and damages the slot array, which lies in `words`.
+fn rebuilds_slots<L: Ordered + Atomic>(words: Range<usize>, count: u64) {
+    with_node::<L>(|node| {
+        for key in 0..count {
+            let _ = L::insert(node, 0, entry(100 - key));
         }
-        let sound = image::<SlotBitmap<1024>>(node);
+        let sound = image::<L>(node);
         node.store(0, node.load(0) & !1);
-        for word in 2..10 {
+        for word in words {
             node.store(word, 0x0102_0304_0506_0708);
         }
-        assert!(SlotBitmap::<1024>::needs_repair(node) && !SlotBitmap::<1024>::is_sorted(node));
-        assert!(SlotBitmap::<1024>::partition(node, |_| Ok(true)).is_err());
-        assert_eq!(find::<SlotBitmap<1024>>(node, 50), SearchResult::Absent(0));
-        let SearchResult::Found(at, found) = find::<SlotBitmap<1024>>(node, 60) else { panic!() };
-        assert_eq!((at.rank, found), (9, entry(60)));
-        let mut found = keys::<SlotBitmap<1024>>(node);
+        assert!(L::needs_repair(node) && !L::is_sorted(node));
+        assert!(L::partition(node, |_| Ok(true)).is_err());
+        assert_eq!(find::<L>(node, 0), SearchResult::Absent(0));
+        let SearchResult::Found(at, found) = find::<L>(node, 60) else { panic!() };
+        assert_eq!((at.rank as u64, found), (60 - (101 - count), entry(60)));
+        let mut found = keys::<L>(node);
         found.sort_unstable();
-        assert_eq!(found, (51..=100).collect::<Vec<_>>());
-        SlotBitmap::<1024>::repair(node, &sound);
-        assert!(!SlotBitmap::<1024>::needs_repair(node));
-        assert_eq!(image::<SlotBitmap<1024>>(node), sound);
+        assert_eq!(found, (101 - count..=100).collect::<Vec<_>>());
+        L::repair(node, &sound);
+        assert!(!L::needs_repair(node));
+        assert_eq!(image::<L>(node), sound);
+    });
+}
+
+/// A bit beyond the last entry is damage, in the second word of a bitmap too.
+#[test]
+fn a_bit_beyond_the_last_entry_is_damage() {
+    type Node = SlotBitmap<2048>;
+    with_node::<Node>(|node| {
+        for key in 0..119 {
+            let _ = Node::insert(node, key as usize, entry(key));
+        }
+        assert_eq!((node.load(2), keys::<Node>(node).len()), (u64::MAX >> 3, 119));
+        node.store(2, node.load(2) | 1 << 61);
+        let what = "bitmap of a node with bits beyond the last entry";
+        assert_eq!(Node::slot_indices(node).unwrap_err().what, what);
     });
 }
 
