@@ -80,6 +80,8 @@ pub struct Work {
     pub keys: Keys,
     /// The percentage to which a bulk load fills the nodes. `None`: the records are inserted.
     pub fill: Option<u32>,
+    /// The number of pairs of a scan.
+    pub scan_length: u16,
     /// The instructions that write lines back and order them.
     pub flushing: Flushing,
 }
@@ -95,6 +97,7 @@ impl Work {
             delay_ns: 0,
             keys: Keys::Numbers,
             fill: None,
+            scan_length: Recipe::SCAN_LENGTH,
             flushing: Flushing::default(),
         }
     }
@@ -109,6 +112,12 @@ impl Work {
     #[must_use]
     pub fn with_fill(self, percent: u32) -> Self {
         Self { fill: Some(percent), ..self }
+    }
+
+    /// Sets the number of pairs of a scan.
+    #[must_use]
+    pub fn with_scans_of(self, pairs: u16) -> Self {
+        Self { scan_length: pairs, ..self }
     }
 
     /// Writes lines back with `clflush` and orders them with `mfence`.
@@ -221,6 +230,7 @@ impl<'w> Workbench<'w> {
             fill: work.fill,
             ops: work.workload.ops(work.ops, work.records),
             threads: work.threads,
+            scan_length: work.scan_length,
             seed: self.seed,
             keys: work.keys.clone(),
             ..Recipe::default()
@@ -430,10 +440,26 @@ impl<'w> Workbench<'w> {
         workload: &Workload,
         threads: u32,
     ) -> Result<DeviceReport> {
-        self.say(&format!("{name} of {bytes} B on {device}"));
         let recipe = self.modelled_recipe(workload);
+        self.modelled_run((name, Some(bytes)), device, recipe, threads)
+    }
+
+    /// Models a design at `recipe`, as [`sized`](Self::sized) does at a workload.
+    ///
+    /// # Errors
+    /// As [`models`](Self::models).
+    pub fn modelled_run(
+        &self,
+        (name, bytes): Named<'_>,
+        device: &str,
+        recipe: Recipe,
+        threads: u32,
+    ) -> Result<DeviceReport> {
+        let target = design(name, bytes)?;
+        let bytes = target.node_bytes().unwrap_or_default();
+        self.say(&format!("{name} of {bytes} B on {device}: {}", recipe.workload.name()));
         let profile = self.profile(device)?.crowded(threads);
-        let found = models(&design(name, Some(bytes))?, &[recipe], &profile, threads)?;
+        let found = models(&target, &[recipe], &profile, threads)?;
         let found = found.into_iter().next();
         Ok(found.expect("a design has a medium").report)
     }

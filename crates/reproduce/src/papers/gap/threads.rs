@@ -34,9 +34,21 @@ pub(in crate::papers) fn reads(bench: &mut Workbench<'_>, claim: &Claim) -> Resu
     Ok(ClaimResult { measurements, blocks: vec![bars], source: modelled(claim, DEVICE) })
 }
 
-/// Projects inserts of the largest number of threads.
+/// Projects inserts of the largest number of threads. The latency of an insert is the number of
+/// threads over their throughput (Little's law): a lower bound, as the throughput is an upper one.
 pub(in crate::papers) fn inserts(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let measurements = try_measure_each(claim, |number| {
+        if let Some(memory) = number.case.strip_prefix("latency, ") {
+            let device = if memory == "DRAM" { DRAM } else { DEVICE };
+            let mut ns = |threads| -> Result<f64> {
+                let (speed, _) =
+                    project(bench, (&claim.system, device), &Workload::Insert, threads)?;
+                Ok(f64::from(threads) / speed * 1e9)
+            };
+            let [many, one] = [ns(MANY)?, ns(1)?];
+            let note = format!("at least {many:.0} ns with {MANY} threads, {one:.0} with one");
+            return Ok((Some(many / one), note));
+        }
         let mut of = |name: &str| project(bench, (name, DEVICE), &Workload::Insert, MANY);
         // The case with a time is that of the slowest tree: the baseline's speed over its own.
         let is_time = number.case.ends_with("btree-wal");
