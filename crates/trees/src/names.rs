@@ -75,10 +75,13 @@ macro_rules! for_each_design {
                 $crate::designs::BTreeLinear<2048>,
                 $crate::designs::BTreeLinear<4096>,
             ],
-            "unsorted-leaf" => $crate::designs::UnsortedLeaf<256>, [
+            "unsorted-leaf" => $crate::designs::UnsortedLeaf<128>, [
                 $crate::designs::UnsortedLeaf<512>,
+                $crate::designs::UnsortedLeaf<128>,
                 $crate::designs::UnsortedLeaf<256>,
                 $crate::designs::UnsortedLeaf<1024>,
+                $crate::designs::UnsortedLeaf<2048>,
+                $crate::designs::UnsortedLeaf<4096>,
             ],
             "btree-log" => $crate::designs::BTreeLog<64>, [
                 $crate::designs::BTreeLog<512>,
@@ -138,10 +141,13 @@ macro_rules! for_each_design {
                 $crate::designs::BTreeWal<256>,
                 $crate::designs::BTreeWal<1024>,
             ],
-            "persistent-unsorted" => $crate::designs::PersistentUnsorted<256>, [
+            "persistent-unsorted" => $crate::designs::PersistentUnsorted<128>, [
                 $crate::designs::PersistentUnsorted<512>,
+                $crate::designs::PersistentUnsorted<128>,
                 $crate::designs::PersistentUnsorted<256>,
                 $crate::designs::PersistentUnsorted<1024>,
+                $crate::designs::PersistentUnsorted<2048>,
+                $crate::designs::PersistentUnsorted<4096>,
             ],
             "wb-tree" => $crate::designs::WbTree<256>, [
                 $crate::designs::WbTree<512>,

@@ -100,7 +100,9 @@ fn an_emptied_tree_is_one_leaf() {
     grow_and_shrink::<BTree<256>>();
     grow_and_shrink::<BTreeLinear<256>>();
     grow_and_shrink::<UnsortedLeaf<256>>();
+    grow_and_shrink::<PersistentUnsorted<128>>();
     grow_and_shrink::<PersistentUnsorted<256>>();
+    grow_and_shrink::<PersistentUnsorted<2048>>();
     grow_and_shrink::<BTreeLog<256>>();
     grow_and_shrink::<UnsortedLeafLog<256>>();
     grow_and_shrink::<UnsortedBitmapLog<256>>();
@@ -157,6 +159,7 @@ fn a_structural_change_is_a_transaction() {
     structural_budgets::<BTree<256>>(false);
     structural_budgets::<UnsortedLeaf<256>>(false);
     structural_budgets::<BTreeWal<256>>(false);
+    structural_budgets::<PersistentUnsorted<128>>(false);
     structural_budgets::<PersistentUnsorted<256>>(false);
     structural_budgets::<WbTree<256>>(true);
     structural_budgets::<WbTreeBitmapLeaf<256>>(true);
@@ -312,6 +315,13 @@ fn a_split_through_a_write_ahead_log_has_its_budget() {
     for (goes_below, moved) in [(false, [0, 0]), (true, [0, 1])] {
         let costs = moved.map(|moved| and_insert(split(moved), (2, 2)));
         assert_eq!(split_costs::<PersistentUnsorted<256>>(goes_below), costs, "{goes_below}");
+        // Two entries of 32 B in the upper half, or 64, each with a header.
+        let costs_of = |upper: u64| costs.map(|(lines, fences)| (lines - 3 + upper, fences));
+        assert_eq!(split_costs::<PersistentUnsorted<128>>(goes_below), costs_of(2));
+        // The bitmap takes two words: one word more in the log.
+        let mut costs = costs_of(33);
+        costs[1].0 += u64::from(goes_below);
+        assert_eq!(split_costs::<PersistentUnsorted<4096>>(goes_below), costs, "{goes_below}");
         // The pair goes behind the others of its leaf, or all three move.
         let insert = if goes_below { (3 + 3 + 2, 4) } else { (2 + 2 + 2, 4) };
         let costs = moved.map(|moved| and_insert(split(moved), insert));

@@ -5,11 +5,18 @@
 //! | 0 | 8 | bitmap | commit | bit i: entry i is valid; [mark](super::header) |
 //! | 1 | 8 | link, latch | data, transient | next leaf; [latch](super::header) |
 //! | 2.. | 16 each | entries | data | key word, value word |
-//! | 4.. | or 32 each | entries | data | key word, value word, padding |
+//!
+//! With entries of 32 B:
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 2 | 16 | long bitmap | commit | in a node of 2 or 4 KiB, in place of that in word 0 |
+//! | 4.. | 32 each | entries | data | key word, value word, padding |
 //!
 //! 1. An entry is durable before its bit is set, so nothing relies on the order in which the words
 //!    of a line persist.
 //! 2. A slot is used again only after the store that cleared its bit is durable.
+//! 3. An insert or a remove changes one word of the bitmap.
 
 use super::header::{self, BITS_MAX, LINK, Mark};
 use super::{
@@ -29,21 +36,65 @@ pub struct Bitmap<const NODE: usize, const ENTRY_WORDS: usize = { Entry::WORDS }
 pub type WideBitmap<const NODE: usize> = Bitmap<NODE, { Entry::WIDE_WORDS }>;
 
 const COMMIT: usize = 0;
+/// The first word of a bitmap that is too long for word 0.
+const LONG: usize = 2;
+/// The most bits of such a bitmap, which ends where the entries begin.
+const LONG_BITS_MAX: usize = 64 * (Entry::WIDE_WORDS - LONG);
 /// The name of the layout: "bi" in ASCII.
 const NAME: u64 = 0x6962;
 
 impl<const NODE: usize, const ENTRY_WORDS: usize> Bitmap<NODE, ENTRY_WORDS> {
-    const MARK: Mark = Mark::new(Self::CAPACITY, sized_magic(NAME, ENTRY_WORDS));
-    const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY);
+    /// `true` if the bitmap lies in words of its own.
+    const IS_LONG: bool =
+        ENTRY_WORDS == Entry::WIDE_WORDS && Self::ENTRIES.capacity(NODE) > BITS_MAX;
+    /// The number of words of the bitmap.
+    const PARTS: usize = if Self::IS_LONG { Self::CAPACITY.div_ceil(64) } else { 1 };
+    const MARK: Mark =
+        Mark::new(if Self::IS_LONG { 0 } else { Self::CAPACITY }, sized_magic(NAME, ENTRY_WORDS));
     const GEOMETRY: () = assert!(NODE.is_multiple_of(64) && Self::CAPACITY >= 3);
 
-    fn bits(image: &Image) -> u64 {
-        image.slots.iter().fold(Self::MARK.at(image.level), |bits, slot| bits | 1 << slot.index)
+    /// Returns the index of word `part` of the bitmap.
+    #[inline(always)]
+    const fn word(part: usize) -> usize {
+        if Self::IS_LONG { LONG + part } else { COMMIT }
     }
 
-    fn commit<M: Medium>(node: View<'_, M>, bitmap: u64, fenced: Fenced) -> Fenced {
-        node.medium().commit(node.word(COMMIT), bitmap, fenced);
-        node.persist(COMMIT..=COMMIT)
+    /// Returns the mask of the entries' bits in word `part` of the bitmap.
+    #[inline(always)]
+    const fn bits(part: usize) -> u64 {
+        let left = Self::CAPACITY - 64 * part;
+        if left < 64 { (1 << left) - 1 } else { u64::MAX }
+    }
+
+    /// Returns what the words of the bitmap have beside the entries' bits.
+    const fn mark(level: u64) -> u64 {
+        if Self::IS_LONG { 0 } else { Self::MARK.at(level) }
+    }
+
+    /// Returns word `part` of the bitmap of `image`.
+    fn bitmap_of(image: &Image, part: usize) -> u64 {
+        let those = image.slots.iter().filter(|slot| slot.index / 64 == part);
+        those.fold(Self::mark(image.level), |bits, slot| bits | 1 << (slot.index % 64))
+    }
+
+    /// Returns the word with the bit of the first free slot, its value, and the slot.
+    fn first_free<M: Medium>(node: View<'_, M>) -> (usize, u64, usize) {
+        for part in 0..Self::PARTS {
+            let bitmap = node.load(Self::word(part));
+            let index = 64 * part + bitmap.trailing_ones() as usize;
+            if index < Self::CAPACITY.min(64 * (part + 1)) {
+                return (Self::word(part), bitmap, index);
+            }
+        }
+        unreachable!("the caller checked for a free slot")
+    }
+
+    /// Returns the word with the bit of a slot that has an entry, and the value without that bit.
+    fn without<M: Medium>(node: View<'_, M>, index: usize) -> (usize, u64) {
+        let (word, bit) = (Self::word(index / 64), 1 << (index % 64));
+        let bitmap = node.load(word);
+        assert!(bitmap & bit != 0, "the entry to remove exists");
+        (word, bitmap & !bit)
     }
 }
 
@@ -51,7 +102,8 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
     const BYTES: usize = NODE;
     const CAPACITY: usize = {
         let fits = Self::ENTRIES.capacity(NODE);
-        if fits < BITS_MAX { fits } else { BITS_MAX }
+        let most = if Self::IS_LONG { LONG_BITS_MAX } else { BITS_MAX };
+        if fits < most { fits } else { most }
     };
     const LATCH: usize = LINK;
     const LATCH_BITS: LatchBits = LatchBits::BesideLink;
@@ -61,10 +113,11 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
-        let bitmap = u64::MAX.checked_shr(64 - entries.len() as u32).unwrap_or(0);
-        let bitmap = Self::MARK.at(level) | bitmap;
-        let mut header = vec![bitmap, header::link_bits(link, NODE)];
+        let mut header = vec![Self::MARK.at(level), header::link_bits(link, NODE)];
         header.resize(ENTRY_WORDS, 0);
+        for index in 0..entries.len() {
+            header[Self::word(index / 64)] |= 1 << (index % 64);
+        }
         encode(&header, Self::ENTRIES, entries)
     }
 
@@ -80,7 +133,8 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
 
     #[inline(always)]
     fn count<M: Medium>(node: View<'_, M>) -> usize {
-        (node.load(COMMIT) & Self::BITS).count_ones() as usize
+        let ones = |part| (node.load(Self::word(part)) & Self::bits(part)).count_ones() as usize;
+        (0..Self::PARTS).map(ones).sum()
     }
 
     #[inline(always)]
@@ -88,29 +142,32 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
         node: View<'_, M>,
         mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
     ) -> Result<SearchResult, Corrupt> {
-        let mut left = node.load(COMMIT) & Self::BITS;
-        while left != 0 {
-            let index = left.trailing_zeros() as usize;
-            let entry = node.entry(Self::ENTRIES, index);
-            if order(entry)? == Ordering::Equal {
-                return Ok(SearchResult::Found(SlotPos { index, rank: 0 }, entry));
+        for part in 0..Self::PARTS {
+            let mut left = node.load(Self::word(part)) & Self::bits(part);
+            while left != 0 {
+                let index = 64 * part + left.trailing_zeros() as usize;
+                let entry = node.entry(Self::ENTRIES, index);
+                if order(entry)? == Ordering::Equal {
+                    return Ok(SearchResult::Found(SlotPos { index, rank: 0 }, entry));
+                }
+                left &= left - 1;
             }
-            left &= left - 1;
         }
         Ok(SearchResult::Absent(0))
     }
 
     fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
-        let bitmap = node.load(COMMIT) & Self::MARK.own;
-        if bitmap & !Self::BITS != 0 {
-            return Err(node.corrupt(
-                COMMIT,
-                "bitmap of a node with bits beyond the last entry",
-                Self::BITS,
-                bitmap,
-            ));
+        let own = if Self::IS_LONG { u64::MAX } else { Self::MARK.own };
+        let mut indices = Vec::with_capacity(Self::CAPACITY);
+        for part in 0..Self::PARTS {
+            let (bitmap, bits) = (node.load(Self::word(part)) & own, Self::bits(part));
+            if bitmap & !bits != 0 {
+                let what = "bitmap of a node with bits beyond the last entry";
+                return Err(node.corrupt(Self::word(part), what, bits, bitmap));
+            }
+            indices.extend((0..64).filter(|bit| bitmap >> bit & 1 == 1).map(|bit| 64 * part + bit));
         }
-        Ok((0..Self::CAPACITY).filter(|index| bitmap >> index & 1 == 1).collect())
+        Ok(indices)
     }
 
     fn is_sorted<M: Medium>(_: View<'_, M>) -> bool {
@@ -118,7 +175,9 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
     }
 
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
-        changes.push((node.word(COMMIT), Self::bits(image)));
+        for part in 0..Self::PARTS {
+            changes.push((node.word(Self::word(part)), Self::bitmap_of(image, part)));
+        }
         if image.link != Self::link(node) {
             changes.push((node.word(LINK), header::link_word(node, image.link, NODE)));
         }
@@ -132,7 +191,9 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Layout for Bitmap<NODE, ENTRY_
         if image.link != Self::link(node) {
             node.store(LINK, header::link_word(node, image.link, NODE));
         }
-        node.store(COMMIT, Self::bits(image));
+        for part in 0..Self::PARTS {
+            node.store(Self::word(part), Self::bitmap_of(image, part));
+        }
         node.flush(COMMIT..=LINK);
     }
 }
@@ -145,20 +206,19 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Atomic for Bitmap<NODE, ENTRY_
     /// F bitmap |   -> durable    budget: 2 lines, 2 fences
     /// ```
     fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry) -> Fenced {
-        let bitmap = node.load(COMMIT);
-        let index = bitmap.trailing_ones() as usize;
-        assert!(index < Self::CAPACITY, "the caller checked for a free slot");
+        let (word, bitmap, index) = Self::first_free(node);
+        let shown = bitmap | 1 << (index % 64);
+        let at = Self::ENTRIES.word(index);
         if M::INJECTS_DEFECTS && node.medium().injects(Defect::TokenFirst) {
-            node.store(COMMIT, bitmap | 1 << index);
-            let _ = node.persist(COMMIT..=COMMIT);
+            node.store(word, shown);
+            let _ = node.persist(word..=word);
             node.store_entry(Self::ENTRIES, index, entry);
-            let word = Self::ENTRIES.word(index);
-            return node.persist(word..=word);
+            return node.persist(at..=at);
         }
         node.store_entry(Self::ENTRIES, index, entry);
-        let word = Self::ENTRIES.word(index);
-        let fenced = node.persist(word..=word);
-        Self::commit(node, bitmap | 1 << index, fenced)
+        let fenced = node.persist(at..=at);
+        node.medium().commit(node.word(word), shown, fenced);
+        node.persist(word..=word)
     }
 
     /// ```text
@@ -166,10 +226,9 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Atomic for Bitmap<NODE, ENTRY_
     /// F bitmap |   -> durable    budget: 1 line, 1 fence
     /// ```
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
-        let bitmap = node.load(COMMIT);
-        assert!(bitmap >> at.index & 1 == 1, "the entry to remove exists");
-        node.store(COMMIT, bitmap & !(1 << at.index));
-        node.persist(COMMIT..=COMMIT)
+        let (word, bitmap) = Self::without(node, at.index);
+        node.store(word, bitmap);
+        node.persist(word..=word)
     }
 }
 
@@ -192,13 +251,11 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Wordwise for Bitmap<NODE, ENTR
         entry: Entry,
         writer: &mut impl Writer,
     ) -> (&'a PmWord, u64) {
-        let bitmap = node.load(COMMIT);
-        let index = bitmap.trailing_ones() as usize;
-        assert!(index < Self::CAPACITY, "the caller checked for a free slot");
+        let (at, bitmap, index) = Self::first_free(node);
         for (word, value) in Self::ENTRIES.words(index, entry) {
             writer.write_hidden(node.word(word), value);
         }
-        (node.word(COMMIT), bitmap | 1 << index)
+        (node.word(at), bitmap | 1 << (index % 64))
     }
 
     /// ```text
@@ -209,8 +266,7 @@ impl<const NODE: usize, const ENTRY_WORDS: usize> Wordwise for Bitmap<NODE, ENTR
         at: SlotPos,
         _writer: &mut impl Writer,
     ) -> (&'a PmWord, u64) {
-        let bitmap = node.load(COMMIT);
-        assert!(bitmap >> at.index & 1 == 1, "the entry to remove exists");
-        (node.word(COMMIT), bitmap & !(1 << at.index))
+        let (word, bitmap) = Self::without(node, at.index);
+        (node.word(word), bitmap)
     }
 }

@@ -166,7 +166,10 @@ proptest! {
         check_atomic::<Bitmap<256>>(&picks);
         check_atomic::<Bitmap<64>>(&picks);
         check_atomic::<Bitmap<1024>>(&picks);
+        check_atomic::<WideBitmap<128>>(&picks);
         check_atomic::<WideBitmap<256>>(&picks);
+        check_atomic::<WideBitmap<2048>>(&picks);
+        check_atomic::<WideBitmap<4096>>(&picks);
         check_atomic::<SlotOnly<128>>(&picks);
         check_atomic::<SlotOnly<64>>(&picks);
         check_atomic::<Isle<Counters, 256>>(&picks);
@@ -175,6 +178,7 @@ proptest! {
         check_atomic::<Isle<InLine, 1024>>(&picks);
         check_wordwise::<Bitmap<256>>(&picks);
         check_wordwise::<WideBitmap<256>>(&picks);
+        check_wordwise::<WideBitmap<4096>>(&picks);
         check_wordwise::<Packed<64>>(&picks);
         check_wordwise::<Packed<256>>(&picks);
         check_wordwise::<Packed<1024>>(&picks);
@@ -200,6 +204,7 @@ proptest! {
         read::<SlotBitmap<512>>(&words);
         read::<SlotBitmap<2048>>(&words);
         read::<Bitmap<512>>(&words);
+        read::<WideBitmap<4096>>(&words);
         read::<Isle<Counters, 512>>(&words);
         read::<Isle<InLine, 512>>(&words);
         read::<SlotOnly<128>>(&words);
@@ -224,7 +229,35 @@ fn capacities_are_those_of_the_pages() {
     assert_eq!([Sorted::<64>::CAPACITY, Sorted::<512>::CAPACITY], [3, 31]);
     assert_eq!([Sorted::<256>::CAPACITY, Sorted::<4096>::CAPACITY], [15, 255]);
     assert_eq!([LinearSorted::<128>::CAPACITY, LinearSorted::<512>::CAPACITY], [3, 15]);
-    assert_eq!([WideBitmap::<256>::CAPACITY, WideBitmap::<512>::CAPACITY], [7, 15]);
+    assert_eq!([WideBitmap::<128>::CAPACITY, WideBitmap::<256>::CAPACITY], [3, 7]);
+    assert_eq!([WideBitmap::<2048>::CAPACITY, WideBitmap::<4096>::CAPACITY], [63, 127]);
+}
+
+/// An insert or a remove of a node with two words of bits changes one of them; damage in either is
+/// found.
+#[test]
+fn a_long_bitmap_has_a_bit_for_each_entry() {
+    type Leaf = WideBitmap<4096>;
+    with_node::<Leaf>(|node| {
+        let words = || [0, 2, 3].map(|word| node.load(word));
+        let [header, ..] = words();
+        for key in 0..127 {
+            let _ = <Leaf as Atomic>::insert(node, 0, entry(key));
+        }
+        assert_eq!(words(), [header, u64::MAX, u64::MAX >> 1]);
+        let SearchResult::Found(at, _) = find::<Leaf>(node, 100) else { panic!("100 is there") };
+        let _ = <Leaf as Atomic>::remove(node, at);
+        assert_eq!(words(), [header, u64::MAX, u64::MAX >> 1 & !(1 << 36)]);
+        assert_eq!(keys::<Leaf>(node), (0..127).filter(|&key| key != 100).collect::<Vec<_>>());
+        node.store(3, 1 << 63);
+        assert!(Leaf::slot_indices(node).is_err());
+        let entries: Vec<_> = (0..127).map(entry).collect();
+        node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
+        assert_eq!((words(), Leaf::count(node)), ([header, u64::MAX, u64::MAX >> 1], 127));
+        let slots = (60..70).map(|index| Slot { index, entry: entries[index] }).collect();
+        Leaf::apply(node, &Image { level: 3, link: 0xf000, slots });
+        assert_eq!(keys::<Leaf>(node), (60..70).collect::<Vec<_>>());
+    });
 }
 
 #[test]

@@ -17,6 +17,8 @@ use bristlecone_report::page::Block;
 pub(super) const DEVICE: &str = "optane-100";
 /// The report's volatile tree.
 pub(super) const VOLATILE: &str = "btree-linear";
+/// The report's volatile tree with unsorted leaves.
+pub(super) const UNSORTED: &str = "unsorted-leaf";
 /// The model that stands for DRAM: its persistence domain includes the cache, so flushes are free.
 pub(super) const DRAM: &str = "nvdimm-n";
 /// The numbers of threads in the charts.
@@ -90,7 +92,7 @@ pub(in crate::papers) fn dram_pm(bench: &mut Workbench<'_>, claim: &Claim) -> Re
         "insert throughput in DRAM, relative to persistent memory",
         Some(1.0),
     );
-    let what = [VOLATILE, "unsorted-leaf"]
+    let what = [VOLATILE, UNSORTED]
         .into_iter()
         .flat_map(|name| [DRAM, DEVICE].map(|device| (name, device, Workload::Insert)))
         .collect::<Vec<_>>();
@@ -99,7 +101,7 @@ pub(in crate::papers) fn dram_pm(bench: &mut Workbench<'_>, claim: &Claim) -> Re
 }
 
 pub(in crate::papers) fn unsorted(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    const PAIR: [&str; 2] = ["unsorted-leaf", VOLATILE];
+    const PAIR: [&str; 2] = [UNSORTED, VOLATILE];
     /// The pairs of a scan: 0.001 % of the report's 160 M.
     const RANGE: u16 = 1600;
     let measurements = try_measure_each(claim, |number| {
@@ -180,7 +182,7 @@ pub(in crate::papers) fn group_flush(
         "insert throughput, relative to the baseline",
         Some(1.0),
     );
-    let what = ["btree-gf", VOLATILE, "unsorted-leaf"].map(|name| (name, DEVICE, Workload::Insert));
+    let what = ["btree-gf", VOLATILE, UNSORTED].map(|name| (name, DEVICE, Workload::Insert));
     let curves = by_threads(bench, "Throughput of random inserts, by number of threads", &what)?;
     Ok(ClaimResult { measurements, blocks: vec![bars, curves], source: modelled(claim, DEVICE) })
 }

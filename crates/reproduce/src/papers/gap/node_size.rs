@@ -1,6 +1,6 @@
 //! The gap report's node sizes: the best one, by device and operation.
 
-use super::device::{DEVICE, DRAM, VOLATILE};
+use super::device::{DEVICE, DRAM, UNSORTED, VOLATILE};
 use crate::claims::Claim;
 use crate::interval::Interval;
 use crate::papers::finding::{ClaimResult, Measured, timed, try_measure_each};
@@ -20,20 +20,23 @@ pub(in crate::papers) fn node_size(
 ) -> Result<ClaimResult> {
     let keys = bench.scaled(u64::MAX);
     let work = Work::new(Workload::Insert, keys, keys);
-    let designs: Vec<Named<'_>> = SIZES.iter().map(|&size| (VOLATILE, Some(size))).collect();
-    let speeds = bench.speeds(&designs, &work)?;
-    let dram: Vec<f64> = speeds.iter().map(|speed| speed.ops_per_second * 1e-6).collect();
-    let pm = modelled(bench, &Workload::Insert)?;
+    let sized = |name| SIZES.iter().map(move |&size| (name, Some(size)));
+    let designs: Vec<Named<'_>> = [VOLATILE, UNSORTED].into_iter().flat_map(sized).collect();
+    let all = bench.speeds(&designs, &work)?;
+    let (speeds, unsorted_speeds) = all.split_at(SIZES.len());
+    let dram = millions(speeds);
+    let pm = modelled(bench, VOLATILE, &Workload::Insert)?;
+    let unsorted_pm = modelled(bench, UNSORTED, &Workload::Insert)?;
     let measurements = try_measure_each(claim, |number| {
         let is_in_dram = number.case.contains("DRAM");
         if number.case.ends_with("threads") {
             return two_sizes(bench, if is_in_dram { DRAM } else { DEVICE });
         }
         if is_in_dram {
-            return Ok(best_timed(&speeds, &dram));
+            return Ok(best_timed(speeds, &dram));
         }
-        let reads =
-            number.case.contains("reads").then(|| modelled(bench, &Workload::Get)).transpose()?;
+        let is_of_reads = number.case.contains("reads");
+        let reads = is_of_reads.then(|| modelled(bench, VOLATILE, &Workload::Get)).transpose()?;
         let found = reads.as_ref().unwrap_or(&pm);
         Ok((best(found), shown(found)).into())
     })?;
@@ -47,7 +50,7 @@ pub(in crate::papers) fn node_size(
             .collect(),
     };
     let chart = Lines {
-        title: "Insert throughput of the volatile tree, by node size".into(),
+        title: "Insert throughput of the volatile trees, by node size".into(),
         description:
             "Solid: timed in the DRAM of this machine. Dashed: on the model of persistent memory."
                 .into(),
@@ -55,7 +58,9 @@ pub(in crate::papers) fn node_size(
         y: Axis { label: "million inserts a second".into(), scale: Scale::Linear },
         curves: vec![
             curve("DRAM, timed", Stroke::Measured, &dram),
+            curve("DRAM, timed, unsorted leaves", Stroke::Measured, &millions(unsorted_speeds)),
             curve("persistent memory, modelled", Stroke::Projected, &pm),
+            curve("persistent memory, unsorted leaves", Stroke::Projected, &unsorted_pm),
         ],
         baseline: None,
     };
@@ -63,12 +68,17 @@ pub(in crate::papers) fn node_size(
 }
 
 /// Returns the million operations a second of each size on the model of persistent memory.
-fn modelled(bench: &Workbench<'_>, workload: &Workload) -> Result<Vec<f64>> {
+fn modelled(bench: &Workbench<'_>, name: &str, workload: &Workload) -> Result<Vec<f64>> {
     let speed = |size| {
-        let report = bench.sized((VOLATILE, size), DEVICE, workload, 1)?;
+        let report = bench.sized((name, size), DEVICE, workload, 1)?;
         Ok(1e3 / report.demand.alone_ns)
     };
     SIZES.into_iter().map(speed).collect()
+}
+
+/// Returns the million operations a second of each of `speeds`.
+fn millions(speeds: &[Speed]) -> Vec<f64> {
+    speeds.iter().map(|speed| speed.ops_per_second * 1e-6).collect()
 }
 
 /// Returns the size with the greatest of `speeds`.

@@ -1,7 +1,7 @@
 //! The gap report's reads and mixes, by the number of threads. All numbers come from the device
 //! model.
 
-use super::device::{DEVICE, DRAM, VOLATILE, project, projection_note};
+use super::device::{DEVICE, DRAM, UNSORTED, VOLATILE, project, projection_note};
 use crate::claims::Claim;
 use crate::papers::finding::{ClaimResult, comparison_chart, modelled, try_measure_each};
 use crate::workbench::Workbench;
@@ -10,8 +10,6 @@ use bristlecone_lab::workload::Workload;
 
 /// The largest number of threads in the report.
 const MANY: u32 = 48;
-/// The tree with unsorted leaves.
-const UNSORTED: &str = "unsorted-leaf";
 
 pub(in crate::papers) fn reads(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let measurements = try_measure_each(claim, |number| {
