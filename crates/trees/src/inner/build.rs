@@ -6,7 +6,7 @@ use bristlecone_pmem::{Medium, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
 
-impl<M: Medium, F: SearchChoice> Inner<M, F> {
+impl<M: Medium, F: SearchChoice, const WORDS: usize> Inner<M, F, WORDS> {
     /// Builds the inner nodes: see [`InnerNodes::build`].
     pub(super) fn over(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
         debug_assert!(!leaves.is_empty());

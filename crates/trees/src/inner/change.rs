@@ -6,7 +6,6 @@
 mod unlink;
 
 use super::locks::child_word;
-use super::node::FANOUT;
 use super::nodes::{SeparatedChild, SeparatedLeaf};
 use super::{Direction, Inner, InnerNodes, Levels, NodeView, Restart, SearchChoice};
 use crate::key::Key;
@@ -14,7 +13,7 @@ use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
 use core::sync::atomic::AtomicU64;
 
-impl<M: Medium, F: SearchChoice> Inner<M, F> {
+impl<M: Medium, F: SearchChoice, const WORDS: usize> Inner<M, F, WORDS> {
     /// Tries once to insert `slot`: see [`InnerNodes::try_post`]. Splits a full node on the path
     /// instead.
     pub(super) fn try_insert<K: Key>(
@@ -47,7 +46,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         let mut parent = None;
         loop {
             let node = self.node(index);
-            if node.count() == FANOUT {
+            if node.count() == Self::FANOUT {
                 self.split(pool, parent, index, version);
                 return Ok(Err(Restart));
             }
@@ -73,9 +72,9 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         version: Version,
     ) {
         let node = self.node(index);
-        let middle = FANOUT / 2;
+        let middle = Self::FANOUT / 2;
         let leaves_behind = M::INJECTS_DEFECTS && pool.medium().injects(Defect::LockLeftBehind);
-        let first_moved = if leaves_behind { FANOUT + 1 } else { middle + 1 };
+        let first_moved = if leaves_behind { Self::FANOUT + 1 } else { middle + 1 };
         let Some(_moved) = self.lock_children(index, version, first_moved) else { return };
         let parent_guard = match parent {
             Some((parent, version, _)) => match self.node(parent).latch().upgrade(version) {
@@ -93,7 +92,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         let target = self.node(right);
         target.set_child(0, node.child(middle + 1));
         target.set_level_and_count(level, 0);
-        for at in middle + 1..FANOUT {
+        for at in middle + 1..Self::FANOUT {
             self.insert(right, at - middle - 1, self.slot(index, at));
         }
         let up = SeparatedChild { child: right as u64, ..self.slot(index, middle) };
@@ -112,7 +111,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
     }
 }
 
-impl<M: Medium, F: SearchChoice> Levels<M> for Inner<M, F> {
+impl<M: Medium, F: SearchChoice, const WORDS: usize> Levels<M> for Inner<M, F, WORDS> {
     fn root_word(&self) -> &AtomicU64 {
         &self.root
     }
@@ -149,7 +148,7 @@ impl<M: Medium, F: SearchChoice> Levels<M> for Inner<M, F> {
         let (right, right_version) = self.step(index, version, separator + 1)?;
         let (target, source) = (self.node(left), self.node(right));
         let (kept, added) = (target.count(), source.count());
-        if kept + added + 1 > FANOUT {
+        if kept + added + 1 > Self::FANOUT {
             return Some(false);
         }
         let _moved = self.lock_children(right, right_version, 0)?;

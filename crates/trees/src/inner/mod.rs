@@ -31,7 +31,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
 use levels::Levels;
 use locks::{LOCKS, LockArray, child_word, free_lock, wait_for};
-use node::{FANOUT, InnerNode, NODE_WORDS, NodeView, SEPARATOR_WORDS, SeparatorWords};
+use node::{DramView, NODE_WORDS, NodeView, SEPARATOR_WORDS, SeparatorWords};
 use nodes::SeparatedChild;
 
 pub(crate) use arena::Arena;
@@ -41,10 +41,10 @@ pub(crate) use locked::{lock_leaf, replace_leaf};
 pub(crate) use node::{load, store};
 pub(crate) use nodes::{InnerNodes, Replaced, SeparatedLeaf};
 
-/// The inner nodes of an index whose leaves are on a medium of type `M`.
+/// The inner nodes of an index whose leaves are on a medium of type `M`: nodes of `WORDS` words.
 #[derive(Debug)]
-pub struct Inner<M, F = VectorSearch> {
-    nodes: Arena<NODE_WORDS>,
+pub struct Inner<M, F = VectorSearch, const WORDS: usize = NODE_WORDS> {
+    nodes: Arena<WORDS>,
     /// The separator words, in blocks beside the nodes; `None` if prefixes decide.
     separator_words: Option<Arena<SEPARATOR_WORDS>>,
     /// The lock arrays, in blocks beside the nodes; `None` if leaves have latches.
@@ -112,10 +112,10 @@ pub enum Direction {
 /// flight.
 pub(crate) const BATCH: usize = 16;
 
-impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
-    type Node<'a> = InnerNode<'a, M>;
+impl<M: Medium, F: SearchChoice, const WORDS: usize> InnerNodes<M> for Inner<M, F, WORDS> {
+    type Node<'a> = DramView<'a, M, WORDS>;
     const SEARCH: NodeSearch = F::SEARCH;
-    const FANOUT: usize = FANOUT;
+    const FANOUT: usize = DramView::<M, WORDS>::FANOUT;
     const HAS_LOCKS: bool = F::HAS_LOCKS;
 
     fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
@@ -142,8 +142,8 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
     }
 
     #[inline(always)]
-    fn node(&self, index: usize) -> InnerNode<'_, M> {
-        InnerNode::new(self.nodes.get(index))
+    fn node(&self, index: usize) -> DramView<'_, M, WORDS> {
+        DramView::new(self.nodes.get(index))
     }
 
     #[inline(always)]
@@ -267,7 +267,7 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
     }
 }
 
-impl<M: Medium, F: SearchChoice> Inner<M, F> {
+impl<M: Medium, F: SearchChoice, const WORDS: usize> Inner<M, F, WORDS> {
     /// Returns the index of a node that no thread uses.
     fn take(&self) -> usize {
         let index = self.nodes.take();

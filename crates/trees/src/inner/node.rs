@@ -1,4 +1,4 @@
-//! The layout of an inner node of 512 B: version, level and count, then prefixes, then children.
+//! The layout of an inner node: version, level and count, then prefixes, then children.
 
 use crate::spec::NodeSearch;
 use bristlecone_pmem::Medium;
@@ -9,11 +9,10 @@ use core::hint::select_unpredictable;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The largest number of separators of a node. It has one child more.
-pub(super) const FANOUT: usize = 30;
-
-/// The size of a node in words.
+/// The size of a node in words: 512 B, unless a design chooses another.
 pub(super) const NODE_WORDS: usize = 64;
+/// The largest number of separators of a node of that size.
+pub(super) const FANOUT: usize = fanout(NODE_WORDS);
 /// The size of the block of a node's separator words, in words.
 pub(super) const SEPARATOR_WORDS: usize = 32;
 
@@ -21,12 +20,14 @@ const VERSION: usize = 0;
 /// The number of separators in the low half; the level in the high half, 1 above leaves.
 const LEVEL_AND_COUNT: usize = 1;
 const PREFIXES: usize = 2;
-const CHILDREN: usize = PREFIXES + FANOUT;
-/// The number of times that the node lost keys, if it has a lock array.
-const LOSSES: usize = CHILDREN + FANOUT + 1;
 
-const _: () = assert!(LOSSES < NODE_WORDS && FANOUT <= SEPARATOR_WORDS);
-const _: () = assert!(CHILDREN.is_multiple_of(LINE_WORDS), "separators fill their lines");
+const _: () = assert!(FANOUT <= SEPARATOR_WORDS);
+
+/// Returns the largest number of separators of a node of `words` words. It has one child more, and
+/// a word for the number of times that it lost keys, if it has a lock array.
+const fn fanout(words: usize) -> usize {
+    (words - PREFIXES - 2) / 2
+}
 
 /// A view of a block in DRAM. Each access passes a yield point of the medium `M`. Every word is an
 /// atomic, since readers read while a writer writes.
@@ -36,7 +37,7 @@ pub struct DramView<'a, M, const WORDS: usize> {
     medium: PhantomData<fn() -> M>,
 }
 
-/// A view of an inner node.
+/// A view of an inner node of 512 B.
 pub(super) type InnerNode<'a, M> = DramView<'a, M, NODE_WORDS>;
 
 /// A view of the separator words of a node. Each access passes a yield point of the medium `M`.
@@ -155,7 +156,24 @@ impl<'a, M: Medium> SeparatorWords<'a, M> {
     }
 }
 
-impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
+impl<M, const WORDS: usize> DramView<'_, M, WORDS> {
+    /// The largest number of separators of an inner node.
+    pub(super) const FANOUT: usize = fanout(WORDS);
+    const CHILDREN: usize = {
+        let children = PREFIXES + Self::FANOUT;
+        assert!(children.is_multiple_of(LINE_WORDS), "separators fill their lines");
+        children
+    };
+    const LOSSES: usize = {
+        let losses = Self::CHILDREN + Self::FANOUT + 1;
+        assert!(losses < WORDS);
+        losses
+    };
+    /// The first of the words that a vector search reads. In a small node, it reads all of them.
+    const WINDOW: usize = if WORDS < NODE_WORDS { 0 } else { PREFIXES };
+}
+
+impl<'a, M: Medium, const WORDS: usize> NodeView<'a, M> for DramView<'a, M, WORDS> {
     #[inline(always)]
     fn latch(self) -> Latch<OnDram<'a, M>> {
         self.latch_at(VERSION)
@@ -163,7 +181,7 @@ impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
 
     #[inline(always)]
     fn count(self) -> usize {
-        ((self.load(LEVEL_AND_COUNT) as u32) as usize).min(FANOUT)
+        ((self.load(LEVEL_AND_COUNT) as u32) as usize).min(Self::FANOUT)
     }
 
     #[inline(always)]
@@ -173,7 +191,7 @@ impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
 
     #[inline(always)]
     fn child(self, at: usize) -> u64 {
-        self.load(CHILDREN + at)
+        self.load(Self::CHILDREN + at)
     }
 
     #[inline(always)]
@@ -183,7 +201,7 @@ impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
 
     #[inline(always)]
     fn losses(self) -> u64 {
-        self.load(LOSSES)
+        self.load(Self::LOSSES)
     }
 
     #[inline(always)]
@@ -192,9 +210,10 @@ impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
             return self.count_from_front(count, bound);
         }
         if !M::CONTROLS_SCHEDULE
-            && let Some(window) = self.words[PREFIXES..].first_chunk()
+            && let Some(window) = self.words[Self::WINDOW..].first_chunk()
             && let Some(above) = sys::greater(window, bound)
         {
+            let above = above >> (PREFIXES - Self::WINDOW);
             // The mask sets the bits from `count` on: prefixes there are stale.
             return (above | u32::MAX << count).trailing_zeros() as usize;
         }
@@ -217,7 +236,7 @@ impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
     }
 
     fn set_child(self, at: usize, child: u64) {
-        self.store(CHILDREN + at, child);
+        self.store(Self::CHILDREN + at, child);
     }
 
     #[inline(always)]
@@ -227,19 +246,19 @@ impl<'a, M: Medium> NodeView<'a, M> for InnerNode<'a, M> {
 
     #[inline(always)]
     fn prefetch_separators(self) {
-        prefetch_lines(&self.words[..CHILDREN]);
+        prefetch_lines(&self.words[..Self::CHILDREN]);
     }
 
     #[inline(always)]
     fn prefetch_child(self, at: usize) {
-        sys::prefetch(self.words[CHILDREN + at].as_ptr() as usize);
+        sys::prefetch(self.words[Self::CHILDREN + at].as_ptr() as usize);
     }
 }
 
-impl<M: Medium> InnerNode<'_, M> {
+impl<M: Medium, const WORDS: usize> DramView<'_, M, WORDS> {
     /// Notes that the node, which is latched, loses keys.
     pub(super) fn lose_keys(self) {
-        self.store(LOSSES, self.load(LOSSES).wrapping_add(1));
+        self.store(Self::LOSSES, self.load(Self::LOSSES).wrapping_add(1));
     }
 }
 

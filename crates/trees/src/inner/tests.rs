@@ -81,6 +81,7 @@ fn descents_agree_with_a_map<I: InnerNodes<Mapped>>() {
 #[test]
 fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     descents_agree_with_a_map::<Inner<Mapped>>();
+    descents_agree_with_a_map::<Inner<Mapped, VectorSearch, 32>>();
     descents_agree_with_a_map::<Inner<Mapped, LinearWithLocks>>();
     descents_agree_with_a_map::<InnerArray<Mapped>>();
     descents_agree_with_a_map::<FastNodes<Mapped, 64, 2>>();
@@ -109,6 +110,7 @@ fn built_nodes_list_their_leaves<I: InnerNodes<Mapped>>() {
 #[test]
 fn built_nodes_list_the_leaves_that_they_were_built_from() {
     built_nodes_list_their_leaves::<Inner<Mapped>>();
+    built_nodes_list_their_leaves::<Inner<Mapped, VectorSearch, 32>>();
     built_nodes_list_their_leaves::<Inner<Mapped, LinearWithLocks>>();
     built_nodes_list_their_leaves::<InnerArray<Mapped>>();
     built_nodes_list_their_leaves::<FastNodes<Mapped, 64, 2>>();

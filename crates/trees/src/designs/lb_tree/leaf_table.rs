@@ -1,8 +1,7 @@
 //! The read side of leaves, by rows; see [`leaf_table`](crate::leaf_table).
 
-use super::LbTreeIndex;
 use super::table::LeafRow;
-use crate::inner::Inner;
+use super::{InnerNodes256, LbTreeIndex};
 use crate::key::Key;
 use crate::leaf_table::{LeafTable, RowCopy, check_range};
 use bristlecone_pmem::sync::{Latch, OnDram};
@@ -11,7 +10,7 @@ use bristlecone_pmem::{Corrupt, Medium, Pool};
 impl<M: Medium, K: Key> LeafTable for LbTreeIndex<M, K> {
     type Medium = M;
     type Key = K;
-    type Inner = Inner<M>;
+    type Inner = InnerNodes256<M>;
     type Row<'a> = LeafRow<'a>;
 
     #[inline(always)]
@@ -19,7 +18,7 @@ impl<M: Medium, K: Key> LeafTable for LbTreeIndex<M, K> {
         &self.pool
     }
     #[inline(always)]
-    fn inner(&self) -> &Inner<M> {
+    fn inner(&self) -> &InnerNodes256<M> {
         &self.inner
     }
     #[inline(always)]

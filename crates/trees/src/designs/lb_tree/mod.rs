@@ -33,7 +33,7 @@ mod tests;
 mod write;
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
-use crate::inner::Inner;
+use crate::inner::{Inner, VectorSearch};
 use crate::key::Key;
 use crate::leaf_table::{get, multi_get, scan};
 use crate::spec::{Budget, Cost, EMPTY_LEAVES, SELECTIVE, Spec};
@@ -68,12 +68,15 @@ impl Design for LbTree {
     type Index<M: Medium, K: Key> = UniqueWordsIndex<LbTreeIndex<M, UniqueWords<K>>, K>;
 }
 
+/// Inner nodes in DRAM of 256 B, as those of the paper, with 14 separators.
+type InnerNodes256<M> = Inner<M, VectorSearch, 32>;
+
 /// An LB+-Tree index in a pool, for keys whose entries hold the words of separators.
 pub struct LbTreeIndex<M: Medium, K: Key> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
     /// The inner nodes. Their leaf offsets are indices of rows.
-    inner: Inner<M>,
+    inner: InnerNodes256<M>,
     table: LeafRows,
     key: PhantomData<fn() -> K>,
 }

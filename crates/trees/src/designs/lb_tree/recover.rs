@@ -2,9 +2,9 @@
 
 use super::layout::{self, LbLeaf};
 use super::table::{LeafRow, LeafRows};
-use super::{LbTree, LbTreeIndex};
+use super::{InnerNodes256, LbTree, LbTreeIndex};
 use crate::index::{Design, TreeError, TreeStats, find_root};
-use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
+use crate::inner::{InnerNodes, SeparatedLeaf};
 use crate::key::{self, Key};
 use crate::leaf_table::{KeyedEntries, LeafTable, check_range};
 use bristlecone_pmem::pool::Opened;
@@ -80,7 +80,7 @@ impl<M: Medium, K: Key> LbTreeIndex<M, K> {
             left = Some(row);
             separated.push(SeparatedLeaf { leaf: row.index as u64, ..leaf });
         }
-        let inner = Inner::build(&separated, K::EXACT)?;
+        let inner = InnerNodes256::build(&separated, K::EXACT)?;
         Ok(Self { pool, root, inner, table, key: PhantomData })
     }
 

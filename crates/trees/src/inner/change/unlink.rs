@@ -5,7 +5,7 @@ use crate::inner::{Direction, Inner, InnerNodes, Levels, NodeView, Restart, Sear
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
-impl<M: Medium, F: SearchChoice> Inner<M, F> {
+impl<M: Medium, F: SearchChoice, const WORDS: usize> Inner<M, F, WORDS> {
     /// Tries once to remove `leaf`. Returns `true` if a node on the path has become sparse.
     ///
     /// The path begins at the last node that has a child to its left, else at the root. Below that
