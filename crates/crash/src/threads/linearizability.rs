@@ -47,6 +47,7 @@ impl KeyOperation {
             | Op::MultiGet(_)
             | Op::RunMaintenance
             | Op::CutShort(..)
+            | Op::CutLate(..)
             | Op::Commit(_)
             | Op::Load(_) => None,
         }

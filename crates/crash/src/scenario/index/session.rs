@@ -48,6 +48,8 @@ pub(crate) enum Op<K: Key> {
     /// An operation of another process, which ends after that number of stores. They do not
     /// complete it.
     CutShort(Box<Self>, u32),
+    /// The same, if the stores have made its change of the pairs durable.
+    CutLate(Box<Self>, u32),
     /// The open of the pool and of the index.
     Open,
 }
@@ -74,6 +76,7 @@ impl<K: Key> Clone for Op<K> {
             Self::Close => Self::Close,
             Self::Crash => Self::Crash,
             Self::CutShort(op, stores) => Self::CutShort(op.clone(), *stores),
+            Self::CutLate(op, stores) => Self::CutLate(op.clone(), *stores),
             Self::Open => Self::Open,
         }
     }
@@ -101,6 +104,7 @@ impl<K: Key> Op<K> {
                 | Self::Close
                 | Self::Crash
                 | Self::CutShort(..)
+                | Self::CutLate(..)
                 | Self::Open
         )
     }
@@ -151,7 +155,9 @@ impl<K: Key> core::fmt::Display for Op<K> {
             Self::Reclaim => f.write_str("free what was retired"),
             Self::Close => f.write_str("close"),
             Self::Crash => f.write_str("die"),
-            Self::CutShort(op, stores) => write!(f, "die in {op}, after {stores} stores"),
+            Self::CutShort(op, stores) | Self::CutLate(op, stores) => {
+                write!(f, "die in {op}, after {stores} stores")
+            }
             Self::Open => f.write_str("open"),
         }
     }
@@ -188,6 +194,7 @@ impl<K: Key> ModelState<K> {
     pub(crate) fn apply(&mut self, op: &Op<K>) -> Option<u64> {
         match (op, &mut *self) {
             (Op::WithMaintainer(op), _) => return self.apply(op),
+            (Op::CutLate(op, _), _) => _ = self.apply(op),
             (Op::CreatePool, _) => *self = Self::NoIndex,
             (Op::Create, _) => *self = Self::Index(BTreeMap::new()),
             (Op::Insert(key, value), Self::Index(pairs)) => {
@@ -263,7 +270,7 @@ impl<K: Key> IndexSession<K> {
                 medium.hand_over();
             }
             Op::Crash => *self = Self::Closed,
-            Op::CutShort(op, stores) => {
+            Op::CutShort(op, stores) | Op::CutLate(op, stores) => {
                 *self = Self::Closed;
                 let cut = Arc::new(Cut::new(medium.clone()));
                 let mut other = open(design, Simulated::new(cut.clone()), |_| {})?;

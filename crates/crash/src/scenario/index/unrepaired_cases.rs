@@ -2,8 +2,8 @@
 //! recovery.
 //!
 //! The setup ends with an operation that a crash stops: an insert just before the store that makes
-//! its pair visible, a split just after the store that links the new node, a merge just before the
-//! store that unlinks the old one.
+//! its pair visible, a split of a leaf or of an inner node just after the store that links the new
+//! node, a merge just before the store that unlinks the old one.
 
 use crate::scenario::index::session::Op;
 use crate::scenario::index::trial::{
@@ -44,8 +44,8 @@ impl<K: SampleKey> CaseList<K> {
         let Some(IndexCase { mut setup, .. }) = first else { return Ok(()) };
         let full = setup.clone();
         setup.pop(); // The leaf has room for one entry.
-        let stores =
-            self.stores_before(&setup, &insert(0), |before, after| after.keys > before.keys)?;
+        let pair: Changed = |before, after| after.keys > before.keys;
+        let Some(stores) = self.stores_before(&setup, &insert(0), pair)? else { return Ok(()) };
         setup.extend([Op::CutShort(Box::new(insert(0)), stores), Op::Open]);
         let near = [0, STRIDE, 5, 20, 21];
         let mut add = |name: &str, tested: Vec<Op<K>>| {
@@ -61,6 +61,7 @@ impl<K: SampleKey> CaseList<K> {
         }
         add("update-front", vec![Op::Update(K::sample(STRIDE), 1)]);
         self.unfinished_split(full, leaf)?;
+        self.unfinished_inner_splits()?;
         self.unfinished_merge()
     }
 
@@ -68,8 +69,10 @@ impl<K: SampleKey> CaseList<K> {
     fn unfinished_split(&mut self, mut setup: Vec<Op<K>>, leaf: Changed) -> Result<(), TreeError> {
         let keys = (setup.len() - fresh::<K>().len()) as u64;
         let (last, middle) = (keys * STRIDE, keys / 2 * STRIDE + 5);
-        let stores = self.stores_before(&setup, &insert(middle), leaf)? + 1;
-        setup.extend([Op::CutShort(Box::new(insert(middle)), stores), Op::Open]);
+        let Some(stores) = self.stores_before(&setup, &insert(middle), leaf)? else {
+            return Ok(());
+        };
+        setup.extend([Op::CutShort(Box::new(insert(middle)), stores + 1), Op::Open]);
         let near = [middle, last, last - 1, STRIDE, middle - 5];
         let mut add = |name: &str, tested: Vec<Op<K>>| {
             self.add(&format!("unfinished-split-{name}"), setup.clone(), tested, &near);
@@ -82,6 +85,53 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
+    /// Adds operations below an inner node that still has the entries of its new sibling: the
+    /// root, and one below the root.
+    fn unfinished_inner_splits(&mut self) -> Result<(), TreeError> {
+        let taller: Changed = |before, after| before.height == 2 && after.height == 3;
+        let wider: Changed =
+            |before, after| after.height == before.height && after.inner_nodes > before.inner_nodes;
+        let ascending = (1..).map(|count| count * STRIDE);
+        let case = Trial::new(self.design, &fresh())?.until(ascending, insert, taller)?;
+        let Some(IndexCase { setup: full, op, number }) = case else { return Ok(()) };
+        let mut tall = full.clone();
+        tall.push(op); // It is alone below a second node, beside the former root.
+        let edge = number - STRIDE;
+        self.unfinished_inner_split("root", full, edge, taller)?;
+        self.unfinished_inner_split("inner", tall, edge, wider)
+    }
+
+    /// Adds operations below the node called `node`, which is full after `setup` and has `edge` as
+    /// its last key. Its split is `changed`.
+    fn unfinished_inner_split(
+        &mut self,
+        node: &str,
+        setup: Vec<Op<K>>,
+        edge: u64,
+        changed: Changed,
+    ) -> Result<(), TreeError> {
+        // A new first leaf, not a new last one: then the node is split in the middle.
+        let case = Trial::new(self.design, &setup)?.until(1.., insert, changed)?;
+        let Some(IndexCase { mut setup, op, number }) = case else { return Ok(()) };
+        let linked: Changed = |before, after| after.inner_nodes > before.inner_nodes;
+        let Some(stores) = self.stores_before(&setup, &op, linked)? else { return Ok(()) };
+        // The pair was durable before the split of the inner node.
+        setup.extend([Op::CutLate(Box::new(op), stores + 1), Op::Open]);
+        let near = [edge, edge + 1, edge - STRIDE, STRIDE, number + 1];
+        let upper = (1..STRIDE).map(|more| insert(edge + more));
+        let lower = (1..STRIDE).map(|more| insert(number + more));
+        self.add(
+            &format!("unfinished-{node}-fill"),
+            setup.clone(),
+            upper.chain(lower).collect(),
+            &near,
+        );
+        let removes = (0..14).map(|less| remove(edge - less * STRIDE));
+        let tested = core::iter::once(insert(edge + 1)).chain(removes).collect();
+        self.add(&format!("unfinished-{node}-empty"), setup, tested, &near);
+        Ok(())
+    }
+
     /// Adds operations on a leaf that has the entries of a sibling which is not unlinked yet.
     fn unfinished_merge(&mut self) -> Result<(), TreeError> {
         let Some((grown, keys)) = grown(self.design, 2, 4)? else { return Ok(()) };
@@ -90,7 +140,7 @@ impl<K: SampleKey> CaseList<K> {
         let sparse = up.clone().step_by(2).chain(up.skip(1).step_by(2));
         let case = Trial::new(self.design, &grown)?.until(sparse, remove, merge)?;
         let Some(IndexCase { mut setup, op, number }) = case else { return Ok(()) };
-        let stores = self.stores_before(&setup, &op, merge)?;
+        let Some(stores) = self.stores_before(&setup, &op, merge)? else { return Ok(()) };
         setup.extend([Op::CutShort(Box::new(op), stores), Op::Open]);
         let left: Vec<_> = Self::keys_left(&setup);
         let right = left.iter().copied().find(|&key| key > number + STRIDE).unwrap_or(number);
@@ -125,22 +175,22 @@ impl<K: SampleKey> CaseList<K> {
     }
 
     /// Returns the number of stores after which a crash may stop `op`, so that one more would
-    /// change the statistics as `wanted`.
+    /// change the statistics as `wanted`, or `None` if no number does.
     fn stores_before(
         &self,
         setup: &[Op<K>],
         op: &Op<K>,
         wanted: Changed,
-    ) -> Result<u32, TreeError> {
+    ) -> Result<Option<u32>, TreeError> {
         for stores in 1..STORES_MAX {
             let mut trial = Trial::new(self.design, setup)?;
             let before = trial.stats()?;
             trial.apply(&Op::CutShort(Box::new(op.clone()), stores))?;
             trial.apply(&Op::Open)?;
             if wanted(&before, &trial.stats()?) {
-                return Ok(stores - 1);
+                return Ok(Some(stores - 1));
             }
         }
-        Ok(STORES_MAX)
+        Ok(None)
     }
 }
