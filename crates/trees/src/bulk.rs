@@ -33,6 +33,8 @@ impl NewLeaf {
 #[derive(Debug, Default)]
 pub(crate) struct LoadedBlocks {
     pub(crate) nodes: Vec<PmPtr>,
+    /// The logs of nodes, which the engine frees.
+    pub(crate) logs: Vec<PmPtr>,
     separators: Vec<u64>,
     /// The entries whose keys may own records.
     entries: Vec<Entry>,

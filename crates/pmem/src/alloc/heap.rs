@@ -328,7 +328,7 @@ impl Heap {
     }
 
     /// Returns `true` if a block of the size that `bytes` takes is in use at `offset`.
-    fn is_in_use(&self, offset: u64, bytes: u64) -> bool {
+    pub(crate) fn is_in_use(&self, offset: u64, bytes: u64) -> bool {
         if bytes > SMALL_MAX_BYTES {
             let first = offset / PAGE_BYTES;
             return offset.is_multiple_of(PAGE_BYTES)

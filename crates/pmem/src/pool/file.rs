@@ -454,6 +454,12 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().is_block(block.offset(), bytes)
     }
 
+    /// Returns `true` if a block of exactly the size that `bytes` takes is in use at `block`,
+    /// retired or not.
+    pub fn is_block_in_use(&self, block: PmPtr, bytes: u64) -> bool {
+        self.heap.lock().is_in_use(block.offset(), bytes)
+    }
+
     /// Marks the block of `bytes` at `block` as in use, because a root reaches it. Only during
     /// recovery.
     ///

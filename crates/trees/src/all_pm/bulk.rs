@@ -45,6 +45,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ///
     /// ```text
     /// N leaves, key records, inner nodes    crash before C: the tree is empty
+    /// W their logs                          empty, if nodes have logs
     /// |
     /// C root word                           8 B
     /// F root word |                         -> durable    budget: lines of the nodes + 1, 2 fences
@@ -59,7 +60,12 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let shown = loaded.and_then(|(root, level)| {
             retry(self.pool_ref(), |guard| self.try_show(root, level, guard))
         });
-        shown.inspect_err(|_| blocks.free::<K, M>(self.pool_ref(), self.node_bytes()))
+        shown.inspect_err(|_| {
+            blocks.free::<K, M>(self.pool_ref(), self.node_bytes());
+            for &log in &blocks.logs {
+                self.pool_ref().release(log, self.sizes().log_bytes);
+            }
+        })
     }
 
     /// Writes all nodes. Returns the root and its level. Durable after the next fence.
@@ -102,10 +108,11 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
                     Entry::plain(separator, at.offset())
                 })
                 .collect();
-            let at = self.reserve_node()?;
-            blocks.nodes.push(at);
-            self.write_new(at, level, first.0.offset(), &entries)?;
-            nodes.push((at, first.1));
+            let new = self.reserve_on(level)?;
+            blocks.nodes.push(new.at);
+            blocks.logs.extend(new.log());
+            self.write_new(new, level, first.0.offset(), &entries)?;
+            nodes.push((new.at, first.1));
             rest = others;
         }
         Ok(nodes)

@@ -41,6 +41,7 @@ impl Protocol for Grouped {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _log: PmPtr,
         _fresh: &Changes<'_>,
         changes: &Changes<'_>,
         store_in_place: impl FnOnce(),

@@ -212,7 +212,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let node = &changed[changed.len() - 1];
             self.apply(node.view, &node.image); // Wrong: the log does not cover this store yet.
         }
-        self.transact(&fresh, &changes, &mut || {
+        self.transact(PmPtr::NULL, &fresh, &changes, &mut || {
             if let Some(change) = logged_root {
                 self.apply_word(change);
             }

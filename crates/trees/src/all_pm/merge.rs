@@ -159,13 +159,14 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let root = if is_blind { path.node.lock()? } else { path.node.upgrade()? };
         let _movers = NodeRef::upgrade_all(&movers, &[])?;
         let level = path.node.level;
+        let log = self.log_of(&path.node)?;
         let child = PmPtr::new(self.image(path.node.view, level)?.link);
         let word = root_word(child, level - 1);
         self.set_word(root_cell(path.parent.view), word);
         self.count_turns(&path.node, &movers);
         root.obsolete();
         drop(anchor);
-        let _ = self.pool_ref().try_retire(path.node.at, self.node_bytes(), guard);
+        self.retire_node(path.node.at, log, guard);
         Ok(())
     }
 
@@ -190,6 +191,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let _left = pair.left.upgrade()?;
         let removed = pair.right.upgrade_beside(&[pair.left])?;
         let _movers = NodeRef::upgrade_all(&movers, &[])?;
+        let (log, freed_log) = (self.log_of(&path.parent)?, self.log_of(&pair.right)?);
         let mut parent = self.image(above, level + 1)?;
         let mut left = self.image(pair.left.view, level)?;
         let right = self.image(pair.right.view, level)?;
@@ -208,7 +210,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut changes = Changes::new();
         self.plan(pair.left.view, &left, &mut changes);
         self.plan(above, &parent, &mut changes);
-        self.transact(&Changes::new(), &changes, &mut || {
+        self.transact(log, &Changes::new(), &changes, &mut || {
             self.apply(pair.left.view, &left);
             self.apply(above, &parent);
         });
@@ -216,9 +218,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         if let Some(removed) = removed {
             removed.obsolete();
         }
-        // An invalid pointer is dropped: it belongs to the unlinked node, and no operation uses it.
         if !(M::INJECTS_DEFECTS && self.pool_ref().medium().injects(Defect::NodeLeaks)) {
-            let _ = self.pool_ref().try_retire(pair.right.at, self.node_bytes(), guard);
+            self.retire_node(pair.right.at, freed_log, guard);
         }
         if let Some((block, bytes)) = record {
             let _ = self.pool_ref().try_retire(block, bytes, guard);
@@ -250,6 +251,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let _left = pair.left.upgrade()?;
         let _right = pair.right.upgrade_beside(&[pair.left])?;
         let _movers = NodeRef::upgrade_all(&movers, &[])?;
+        let log = self.log_of(&path.parent)?;
         let mut left = self.image(pair.left.view, level)?;
         let mut right = self.image(pair.right.view, level)?;
         let between = self.nth_separator(above, pair.between)?;
@@ -270,7 +272,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let mut changes = vec![(above.word(word), up)];
         self.plan(pair.left.view, &left, &mut changes);
         self.plan(pair.right.view, &right, &mut changes);
-        self.transact(&Changes::new(), &changes, &mut || {
+        self.transact(log, &Changes::new(), &changes, &mut || {
             self.apply_separator(above, between.index, up);
             self.apply(pair.left.view, &left);
             self.apply(pair.right.view, &right);

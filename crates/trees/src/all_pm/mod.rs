@@ -8,10 +8,10 @@
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | geometry | data | magic number, bytes of a node |
+//! | 0 | 8 | geometry | data | magic number, bytes of a node, 1 if nodes have logs |
 //! | 8 | 8 | root | commit | offset of the root node, with its level in the low bits |
 //! | 16 | 8 | latch | transient | version of the root word |
-//! | 64 | - | logs | - | the protocol's logs, if it has any |
+//! | 64 | - | logs | - | the protocol's logs, if it has any; the root block's, if nodes have logs |
 //!
 //! 1. Every key of a node lies in the range that the separators above the node give. A leaf's link
 //!    points to the next leaf in key order. A separator is the least key that its child may hold.
@@ -43,6 +43,7 @@ mod locks;
 mod lookup;
 mod mend;
 mod merge;
+mod node_wal;
 mod protocol;
 mod reader_counts;
 mod remove;
@@ -57,6 +58,7 @@ mod words;
 pub use copy_on_write::CopyOnWrite;
 pub use grouped::Grouped;
 pub use leaf_update::{FailureAtomic, LeafUpdate, LoggedInPlace};
+pub use node_wal::NodeWal;
 pub use protocol::{Protocol, Redo, Undo, Volatile};
 pub use replacement::Replacement;
 pub use wal::Wal;
@@ -72,6 +74,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use locks::LockArrays;
+use node_wal::LOG;
 use reader_counts::ReaderCounts;
 use std::sync::Arc;
 use structure::{Structure, reserve_within};
@@ -151,6 +154,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             && S::Leaf::BYTES == S::SPEC.node_bytes
             && S::Leaf::BYTES < 1 << 16
     );
+    const LOGS_HAVE_A_WORD: () = assert!(
+        !S::Protocol::HAS_NODE_LOGS || S::Inner::ENTRIES.word(0) > LOG && !S::INSERTS_WITH_SPLITS
+    );
+    const GEOMETRY_WORD: u64 = MAGIC | Self::NODE_BYTES | S::Protocol::HAS_NODE_LOGS as u64;
 
     fn medium(&self) -> &M {
         self.pool.medium()
@@ -159,6 +166,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Returns the size of the root block in bytes.
     fn anchor_bytes() -> u64 {
         ANCHOR_LINE_BYTES + S::Protocol::log_bytes(Self::NODE_BYTES)
+    }
+
+    /// Returns the size of the log of a node in bytes; 0 if nodes have none.
+    fn node_log_bytes() -> u64 {
+        if S::Protocol::HAS_NODE_LOGS { S::Protocol::log_bytes(Self::NODE_BYTES) } else { 0 }
     }
 
     /// Returns the root block's first line.
@@ -192,13 +204,14 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// ```
     fn build(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         const { Self::SIZES_AGREE };
+        const { Self::LOGS_HAVE_A_WORD };
         let bytes = Self::anchor_bytes();
         let anchor = pool.reserve(bytes)?;
         let leaf = reserve_within(&pool, Self::NODE_BYTES, Self::OFFSET_MAX)
             .inspect_err(|_| pool.release(anchor, bytes))?;
         S::Protocol::fill(Self::node_at(&pool, leaf)?, &S::Leaf::encode(0, 0, &[]));
         let mut block = vec![0; bytes as usize];
-        let words = [MAGIC | Self::NODE_BYTES, root_word(leaf, 0)];
+        let words = [Self::GEOMETRY_WORD, root_word(leaf, 0)];
         for (bytes, word) in block.chunks_exact_mut(8).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
@@ -224,7 +237,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     fn find(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
         let anchor = anchor_view(&pool, block)?;
-        let (expected, geometry) = (MAGIC | Self::NODE_BYTES, anchor.load(GEOMETRY));
+        let (expected, geometry) = (Self::GEOMETRY_WORD, anchor.load(GEOMETRY));
         if geometry != expected {
             let what = "geometry of the tree";
             return Err(anchor.corrupt(GEOMETRY, what, expected, geometry).into());

@@ -15,6 +15,8 @@ pub trait Protocol: Send + Sync + Sized + 'static {
     fn split_levels_max(_commit_words: usize) -> usize {
         1
     }
+    /// `true` if each inner node has a log of its own, of [`log_bytes`](Self::log_bytes) bytes.
+    const HAS_NODE_LOGS: bool = false;
 
     /// Returns the number of bytes behind the root block's first line that hold the protocol's
     /// logs. They are zero in a new tree.
@@ -28,6 +30,22 @@ pub trait Protocol: Send + Sync + Sized + 'static {
     /// # Errors
     /// A log is damaged.
     fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt>;
+
+    /// Completes the transaction that a crash interrupted in the log of a node. Durable on return.
+    ///
+    /// # Errors
+    /// The log is damaged.
+    fn replay<M: Medium>(_: &Pool<M>, _log: PmPtr, _node_bytes: u64) -> Result<(), Corrupt> {
+        Ok(())
+    }
+
+    /// Empties the log of a fresh node. Durable after the next fence.
+    ///
+    /// # Errors
+    /// No log can lie at `log`.
+    fn clear_log<M: Medium>(_: &Pool<M>, _log: PmPtr, _node_bytes: u64) -> Result<(), Corrupt> {
+        Ok(())
+    }
 
     /// Writes `bytes` to a fresh node that nothing points to. Durable after the next fence.
     fn fill<M: Medium>(node: View<'_, M>, bytes: &[u8]) {
@@ -50,14 +68,16 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         L::write_free_slots(node, slots);
     }
 
-    /// Makes all of `changes` or, after a crash, none of them. `fresh` are the
-    /// [staged](Self::stage) words of the nodes that the changes publish. The caller has flushed
-    /// everything else that they make visible, and holds the latches of all nodes concerned.
-    /// `store_in_place` stores and flushes whatever the protocol does not store itself. On return
-    /// everything is durable, and the caller may release the latches.
+    /// Makes all of `changes` or, after a crash, none of them. `log` is the log of the topmost node
+    /// that changes, if nodes have logs. `fresh` are the [staged](Self::stage) words of the nodes
+    /// that the changes publish. The caller has flushed everything else that they make visible, and
+    /// holds the latches of all nodes concerned. `store_in_place` stores and flushes whatever the
+    /// protocol does not store itself. On return everything is durable, and the caller may release
+    /// the latches.
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        log: PmPtr,
         fresh: &Changes<'_>,
         changes: &Changes<'_>,
         store_in_place: impl FnOnce(),
@@ -133,6 +153,7 @@ impl Protocol for Redo {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _log: PmPtr,
         _fresh: &Changes<'_>,
         changes: &Changes<'_>,
         store_in_place: impl FnOnce(),
@@ -248,6 +269,7 @@ impl Protocol for Undo {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _log: PmPtr,
         fresh: &Changes<'_>,
         changes: &Changes<'_>,
         _store_in_place: impl FnOnce(),
@@ -308,6 +330,7 @@ impl Protocol for Volatile {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _log: PmPtr,
         _fresh: &Changes<'_>,
         changes: &Changes<'_>,
         _store_in_place: impl FnOnce(),

@@ -2,7 +2,7 @@
 //! transaction with its parent.
 
 use super::descend::{DescentTarget, Interrupted, Path, retry};
-use super::structure::Structure;
+use super::structure::{NewNode, Structure};
 use super::{root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
@@ -14,7 +14,7 @@ use core::cmp::Ordering;
 /// The right half of a node that splits. Nothing points to it yet.
 struct Half {
     separator: u64,
-    at: PmPtr,
+    new: NewNode,
     /// `true` if the separator is a copy made for this split, to be freed if the split fails.
     is_copied: bool,
 }
@@ -38,6 +38,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// ```text
     /// N right half, separator       crash before C: nothing points to them
     /// W separator entry in the parent, which its commit word does not show; or N new root
+    /// W logs of new inner nodes     empty, if nodes have logs
     /// F lines of a leaf             those that stay, in `circ-tree` alone: as published
     /// F them |
     /// C log: the node's commit word and link, the parent's commit word or the root word
@@ -49,6 +50,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let _node = path.node.upgrade()?;
         self.check_in_use(core::slice::from_ref(path))?;
         let (level, view) = (path.node.level, path.node.view);
+        let log = self.log_of(&path.parent)?;
         let mut image = self.image(view, level)?;
         let mut fresh = Changes::new();
         let half = self.halve(&mut image, &mut fresh)?;
@@ -56,7 +58,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             // The line of the head and the link follows, with the words of the transaction.
             view.flush(LINE_WORDS..=self.node_bytes() as usize / 8 - 1);
         }
-        let entry = Entry::plain(half.separator, half.at.offset());
+        let entry = Entry::plain(half.separator, half.new.at.offset());
         if path.is_root {
             let root = self.stage_root(path.node.at, level + 1, entry, &mut fresh);
             let root = root.inspect_err(|_| self.abandon(&half))?;
@@ -64,7 +66,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let is_late = M::INJECTS_DEFECTS && self.medium().injects(Defect::RootLate);
             let mut changes = if is_late { Changes::new() } else { vec![(cell, word)] };
             self.plan(view, &image, &mut changes);
-            self.transact(&fresh, &changes, &mut || {
+            self.transact(log, &fresh, &changes, &mut || {
                 if !is_late {
                     self.apply_word((cell, word));
                 }
@@ -83,7 +85,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let mut changes = Changes::new();
             self.plan(view, &image, &mut changes);
             self.plan(above, &parent, &mut changes);
-            self.transact(&fresh, &changes, &mut || {
+            self.transact(log, &fresh, &changes, &mut || {
                 self.apply(view, &image);
                 self.apply(above, &parent);
             });
@@ -100,18 +102,16 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ) -> Result<Half, Interrupted> {
         let right = image.slots.split_off(image.slots.len() / 2);
         let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
-        let at = self.reserve_node()?;
+        let new = self.reserve_on(image.level)?;
         if image.level > 0 {
             let middle = entries[0];
-            self.stage_new(at, image.level, middle.value, &entries[1..], fresh)?;
-            return Ok(Half { separator: middle.key, at, is_copied: false });
+            self.stage_new(new, image.level, middle.value, &entries[1..], fresh)?;
+            return Ok(Half { separator: middle.key, new, is_copied: false });
         }
-        let separator = self.copy_separator(entries[0]).inspect_err(|_| {
-            self.pool_ref().release(at, self.node_bytes());
-        })?;
-        self.stage_new(at, 0, image.link, &entries, fresh)?;
-        image.link = at.offset();
-        Ok(Half { separator, at, is_copied: true })
+        let separator = self.copy_separator(entries[0]).inspect_err(|_| self.release_new(new))?;
+        self.stage_new(new, 0, image.link, &entries, fresh)?;
+        image.link = new.at.offset();
+        Ok(Half { separator, new, is_copied: true })
     }
 
     /// Returns a new separator word for the key of `entry`.
@@ -127,9 +127,9 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         level: u64,
         entry: Entry,
     ) -> Result<PmPtr, Interrupted> {
-        let at = self.reserve_root(level)?;
-        self.write_new(at, level, left.offset(), &[entry])?;
-        Ok(at)
+        let new = self.reserve_root(level)?;
+        self.write_new(new, level, left.offset(), &[entry])?;
+        Ok(new.at)
     }
 
     /// Writes or stages a new root, as [`new_root`](Self::new_root).
@@ -140,18 +140,18 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         entry: Entry,
         fresh: &mut Changes<'a>,
     ) -> Result<PmPtr, Interrupted> {
-        let at = self.reserve_root(level)?;
-        self.stage_new(at, level, left.offset(), &[entry], fresh)?;
-        Ok(at)
+        let new = self.reserve_root(level)?;
+        self.stage_new(new, level, left.offset(), &[entry], fresh)?;
+        Ok(new.at)
     }
 
-    /// Reserves the block of a new root on `level`.
-    fn reserve_root(&self, level: u64) -> Result<PmPtr, Interrupted> {
+    /// Reserves the blocks of a new root on `level`.
+    fn reserve_root(&self, level: u64) -> Result<NewNode, Interrupted> {
         if level > LEVEL_MAX {
             let view = self.anchor()?;
             return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
         }
-        Ok(self.reserve_node()?)
+        Ok(self.reserve_on(level)?)
     }
 
     /// Checks that `separator` belongs at `rank` of `parent`. If not, the node that splits holds
@@ -177,7 +177,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
 
     /// Frees the blocks of a split that failed. Nothing points to them.
     fn abandon(&self, half: &Half) {
-        self.pool_ref().release(half.at, self.node_bytes());
+        self.release_new(half.new);
         if half.is_copied
             && let Ok(Some((block, bytes))) = K::block(self.pool_ref(), half.separator)
         {

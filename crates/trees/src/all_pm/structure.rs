@@ -8,8 +8,9 @@
 
 use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, start};
 use super::locks::LockArrays;
+use super::node_wal::LOG;
 use super::reader_counts::ReaderCounts;
-use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
+use super::{ANCHOR_LINE_BYTES, AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Entries, Image, Layout, Ordered, Slot, View};
 use crate::node_latch::NodeLatch;
@@ -27,8 +28,31 @@ pub(super) struct Sizes {
     pub(super) node_bytes: u64,
     /// The size of the root block in bytes.
     pub(super) anchor_bytes: u64,
+    /// The size of the log of a node in bytes; 0 if nodes have none.
+    pub(super) log_bytes: u64,
     /// The largest offset of a node: [`Layout::OFFSET_MAX`].
     offset_max: u64,
+}
+
+/// The blocks of a fresh node. Nothing points to them.
+#[derive(Clone, Copy)]
+pub(super) struct NewNode {
+    pub(super) at: PmPtr,
+    /// The log of the node; null if it has none.
+    log: PmPtr,
+}
+
+impl NewNode {
+    /// Returns the log of the node, if it has one.
+    pub(super) fn log(self) -> Option<PmPtr> {
+        (!self.log.is_null()).then_some(self.log)
+    }
+}
+
+impl From<PmPtr> for NewNode {
+    fn from(at: PmPtr) -> Self {
+        Self { at, log: PmPtr::NULL }
+    }
 }
 
 /// Reserves a block of `bytes` bytes at an offset of at most `offset_max`.
@@ -99,8 +123,8 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn repair(&self, view: View<'_, M>, image: &Image);
     /// Calls [`Protocol::place`] of the inner layout.
     fn place_separator(&self, view: View<'_, M>, slot: Slot);
-    /// Writes the bytes of a fresh node.
-    fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
+    /// Writes the bytes of a fresh node, whose log is at `log`.
+    fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry], log: PmPtr);
     /// Calls [`Protocol::stage`].
     fn stage<'a>(
         &self,
@@ -122,10 +146,15 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn leaf_of<'a>(&'a self, target: DescentTarget<'_, K>) -> Result<Path<'a, M>, Interrupted>;
     fn transact(
         &self,
+        log: PmPtr,
         fresh: &Changes<'_>,
         changes: &Changes<'_>,
         store_in_place: &mut dyn FnMut(),
     );
+    /// Calls [`Protocol::replay`].
+    fn replay_log(&self, log: PmPtr) -> Result<(), Corrupt>;
+    /// Calls [`Protocol::clear_log`].
+    fn clear_log(&self, log: PmPtr) -> Result<(), Corrupt>;
     fn apply_word(&self, change: (&PmWord, u64));
     fn set_word(&self, word: &PmWord, value: u64);
     fn publish_word(&self, word: &PmWord, value: u64);
@@ -176,6 +205,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         Sizes {
             node_bytes: Self::NODE_BYTES,
             anchor_bytes: Self::anchor_bytes(),
+            log_bytes: Self::node_log_bytes(),
             offset_max: Self::OFFSET_MAX,
         }
     }
@@ -260,9 +290,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         S::Protocol::place::<M, S::Inner>(view, slot);
     }
 
-    fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+    fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry], log: PmPtr) {
         let encode = if level == 0 { S::Leaf::encode } else { S::Inner::encode };
-        S::Protocol::fill(view, &encode(level, link, entries));
+        let mut bytes = encode(level, link, entries);
+        if S::Protocol::HAS_NODE_LOGS && level > 0 {
+            bytes[8 * LOG..][..8].copy_from_slice(&log.offset().to_le_bytes());
+        }
+        S::Protocol::fill(view, &bytes);
     }
 
     fn stage<'a>(
@@ -303,11 +337,20 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
 
     fn transact(
         &self,
+        log: PmPtr,
         fresh: &Changes<'_>,
         changes: &Changes<'_>,
         store_in_place: &mut dyn FnMut(),
     ) {
-        self.protocol.transact(&self.pool, fresh, changes, store_in_place);
+        self.protocol.transact(&self.pool, log, fresh, changes, store_in_place);
+    }
+
+    fn replay_log(&self, log: PmPtr) -> Result<(), Corrupt> {
+        S::Protocol::replay(&self.pool, log, Self::NODE_BYTES)
+    }
+
+    fn clear_log(&self, log: PmPtr) -> Result<(), Corrupt> {
+        S::Protocol::clear_log(&self.pool, log, Self::NODE_BYTES)
     }
 
     fn apply_word(&self, change: (&PmWord, u64)) {
@@ -406,6 +449,57 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         reserve_within(self.pool_ref(), node_bytes, offset_max)
     }
 
+    /// Reserves the blocks of a node on `level`. Nothing points to them.
+    ///
+    /// # Errors
+    /// [`PoolError::Full`]: the pool is full, as far as links reach.
+    pub(super) fn reserve_on(&self, level: u64) -> Result<NewNode, PoolError> {
+        let (at, log_bytes) = (self.reserve_node()?, self.sizes().log_bytes);
+        if level == 0 || log_bytes == 0 {
+            return Ok(at.into());
+        }
+        let log = self.pool_ref().reserve(log_bytes);
+        let log = log.inspect_err(|_| self.pool_ref().release(at, self.node_bytes()))?;
+        Ok(NewNode { at, log })
+    }
+
+    /// Frees the blocks of a fresh node.
+    pub(super) fn release_new(&self, node: NewNode) {
+        self.pool_ref().release(node.at, self.node_bytes());
+        if !node.log.is_null() {
+            self.pool_ref().release(node.log, self.sizes().log_bytes);
+        }
+    }
+
+    /// Returns the log of the root block or of an inner node; null if nodes have none.
+    ///
+    /// # Errors
+    /// The node leads to no block of a log's size.
+    pub(super) fn log_of(&self, node: &NodeRef<'_, M>) -> Result<PmPtr, Corrupt> {
+        let log_bytes = self.sizes().log_bytes;
+        if log_bytes == 0 || node.level == 0 {
+            return Ok(PmPtr::NULL);
+        }
+        if node.key().is_none() {
+            return Ok(PmPtr::new(node.at.offset() + ANCHOR_LINE_BYTES));
+        }
+        let log = PmPtr::new(node.view.load(LOG));
+        if self.pool_ref().is_block(log, log_bytes) {
+            Ok(log)
+        } else {
+            Err(node.view.corrupt(LOG, "log of a node", log_bytes, log.offset()))
+        }
+    }
+
+    /// Retires an unlinked node and its log. A pointer that leads to no block is dropped: it is
+    /// damaged, it belongs to the unlinked node, and no operation uses it.
+    pub(super) fn retire_node(&self, at: PmPtr, log: PmPtr, guard: &Guard) {
+        let _ = self.pool_ref().try_retire(at, self.node_bytes(), guard);
+        if !log.is_null() {
+            let _ = self.pool_ref().try_retire(log, self.sizes().log_bytes, guard);
+        }
+    }
+
     /// Returns the node at `at` without checking its contents.
     pub(super) fn node(&self, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
         let words = self.pool_ref().block(at, self.node_bytes() as usize / 8)?;
@@ -492,13 +586,14 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// No node can lie at `at`.
     pub(super) fn write_new(
         &self,
-        at: PmPtr,
+        new: impl Into<NewNode>,
         level: u64,
         link: u64,
         entries: &[Entry],
     ) -> Result<(), Corrupt> {
-        self.fill(self.node(at)?, level, link, entries);
-        Ok(())
+        let NewNode { at, log } = new.into();
+        self.fill(self.node(at)?, level, link, entries, log);
+        if log.is_null() { Ok(()) } else { self.clear_log(log) }
     }
 
     /// Writes a fresh node, as [`write_new`](Self::write_new) does, or adds its words to `fresh`
@@ -508,13 +603,17 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// No node can lie at `at`.
     pub(super) fn stage_new<'a>(
         &'a self,
-        at: PmPtr,
+        new: impl Into<NewNode>,
         level: u64,
         link: u64,
         entries: &[Entry],
         fresh: &mut Changes<'a>,
     ) -> Result<(), Corrupt> {
-        self.stage(self.node(at)?, level, link, entries, fresh);
+        let new = new.into();
+        if !new.log.is_null() {
+            return self.write_new(new, level, link, entries);
+        }
+        self.stage(self.node(new.at)?, level, link, entries, fresh);
         Ok(())
     }
 
@@ -592,7 +691,9 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ) -> Result<(), Corrupt> {
         let anchor = self.anchor_at().offset();
         let logs = anchor..anchor + self.sizes().anchor_bytes;
-        if at.offset() < HEADER_BYTES || logs.contains(&at.offset()) {
+        let is_of_node =
+            self.sizes().log_bytes == 0 || self.pool_ref().is_block_in_use(at, self.node_bytes());
+        if at.offset() < HEADER_BYTES || logs.contains(&at.offset()) || !is_of_node {
             return Err(view.corrupt(0, "pointer to a node", logs.end, at.offset()));
         }
         self.check_level(view, level)

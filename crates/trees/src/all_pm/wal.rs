@@ -1,5 +1,6 @@
 //! A tree's own write-ahead log: a redo log that holds the changed words line by line. A
-//! transaction commits there before it changes any word in place.
+//! transaction commits there before it changes any word in place. Slots are those of
+//! [`NodeWal`](super::NodeWal), too.
 //!
 //! The log is part of the root block. It has [`SLOTS`] slots, one for each transaction in progress.
 //! A slot fits the largest transaction and begins at a line boundary:
@@ -37,7 +38,7 @@ const MASK_SHIFT: u64 = 48;
 
 /// Returns the number of words of a slot. It fits two nodes that change completely, a few words of
 /// a third, and one header word for each line.
-const fn slot_words(node_bytes: usize) -> usize {
+pub(super) const fn slot_words(node_bytes: usize) -> usize {
     let spare = LINE_WORDS;
     (RECORDS + 2 * (node_bytes / 8 + node_bytes / LINE_BYTES) + spare).next_multiple_of(LINE_WORDS)
 }
@@ -55,10 +56,7 @@ impl Protocol for Wal {
     }
 
     /// ```text
-    /// for each slot with a state
-    ///   W words                crash: the slot is as it was, the next open does the same
-    ///   F their lines |
-    ///   W state = 0, F |       -> durable
+    /// replay                   for each slot
     /// ```
     fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt> {
         let wal = Self { at, slot_words: slot_words(node_bytes as usize) };
@@ -66,16 +64,10 @@ impl Protocol for Wal {
         let mut ends = Vec::new();
         for slot in log.chunks_exact(wal.slot_words) {
             latch(pool, slot).reset();
-            let lines = wal.read(pool, slot)?;
-            if !lines.is_empty() {
-                ends.push((slot, lines));
-            }
+            ends.push((slot, read(pool, slot, log)?));
         }
         for (slot, lines) in ends {
-            for (line, values) in lines {
-                apply(pool, line, values);
-            }
-            end(pool, slot);
+            replay(pool, slot, lines);
         }
         Ok(wal)
     }
@@ -84,6 +76,7 @@ impl Protocol for Wal {
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
+        _log: PmPtr,
         _fresh: &Changes<'_>,
         changes: &Changes<'_>,
         _store_in_place: impl FnOnce(),
@@ -126,55 +119,85 @@ impl Wal {
             }
         }
     }
+}
 
-    /// Returns the lines that the transaction in a slot changes; none if the slot is empty.
-    ///
-    /// # Errors
-    /// The log is damaged, or a record names a line outside the pool, in its header or in this log.
-    fn read<'p, M: Medium>(
-        &self,
-        pool: &'p Pool<M>,
-        slot: &[PmWord],
-    ) -> Result<Lines<'p>, Corrupt> {
-        let load = |index: usize| pool.medium().load(&slot[index]);
-        let corrupt = |index: usize, what, expected, found| {
-            let at = pool.offset_of(&slot[index]).offset();
-            Corrupt { at, what, expected, found }
-        };
-        let (state, most) = (load(STATE), slot.len() - RECORDS);
-        let count = (state & u64::from(u32::MAX)) as usize;
-        if count > most {
-            return Err(corrupt(STATE, "length of a write-ahead log", most as u64, count as u64));
-        }
-        let records: Vec<_> = (RECORDS..RECORDS + count).map(load).collect();
-        if state != 0 && state != state_of(&records) {
-            return Err(corrupt(STATE, "checksum of a write-ahead log", state_of(&records), state));
-        }
-        let own = self.at.offset()..self.at.offset() + (8 * SLOTS * self.slot_words) as u64;
-        let mut lines = Vec::new();
-        let mut left = records.iter();
-        while let Some(&record) = left.next() {
-            let index = RECORDS + count - left.len() - 1;
-            let at = record & ((1 << MASK_SHIFT) - 1);
-            let values: Values = (0..LINE_WORDS)
-                .filter(|word| record >> MASK_SHIFT >> word & 1 == 1)
-                .zip(left.by_ref().copied())
-                .collect();
-            let is_line = at.is_multiple_of(LINE_BYTES as u64) && at >= HEADER_BYTES;
-            if !is_line || own.contains(&at) || values.is_empty() {
-                return Err(corrupt(index, "line of a write-ahead log", HEADER_BYTES, record));
-            }
-            lines.push((pool.words(PmPtr::new(at), LINE_WORDS)?, values));
-        }
-        Ok(lines)
+/// Returns the lines that the transaction in a slot changes; none if the slot is empty. `log` are
+/// the words that no transaction changes: those of the log.
+///
+/// # Errors
+/// The log is damaged, or a record names a line outside the pool, in its header or in this log.
+pub(super) fn read<'p, M: Medium>(
+    pool: &'p Pool<M>,
+    slot: &[PmWord],
+    log: &[PmWord],
+) -> Result<Lines<'p>, Corrupt> {
+    let load = |index: usize| pool.medium().load(&slot[index]);
+    let corrupt = |index: usize, what, expected, found| {
+        let at = pool.offset_of(&slot[index]).offset();
+        Corrupt { at, what, expected, found }
+    };
+    let (state, most) = (load(STATE), slot.len() - RECORDS);
+    let count = (state & u64::from(u32::MAX)) as usize;
+    if count > most {
+        return Err(corrupt(STATE, "length of a write-ahead log", most as u64, count as u64));
     }
+    let records: Vec<_> = (RECORDS..RECORDS + count).map(load).collect();
+    if state != 0 && state != state_of(&records) {
+        return Err(corrupt(STATE, "checksum of a write-ahead log", state_of(&records), state));
+    }
+    let first = pool.offset_of(&log[0]).offset();
+    let own = first..first + 8 * log.len() as u64;
+    let mut lines = Vec::new();
+    let mut left = records.iter();
+    while let Some(&record) = left.next() {
+        let index = RECORDS + count - left.len() - 1;
+        let at = record & ((1 << MASK_SHIFT) - 1);
+        let values: Values = (0..LINE_WORDS)
+            .filter(|word| record >> MASK_SHIFT >> word & 1 == 1)
+            .zip(left.by_ref().copied())
+            .collect();
+        let is_line = at.is_multiple_of(LINE_BYTES as u64) && at >= HEADER_BYTES;
+        if !is_line || own.contains(&at) || values.is_empty() {
+            return Err(corrupt(index, "line of a write-ahead log", HEADER_BYTES, record));
+        }
+        lines.push((pool.words(PmPtr::new(at), LINE_WORDS)?, values));
+    }
+    Ok(lines)
+}
+
+/// Makes the changes of a slot's transaction, if it has one.
+///
+/// ```text
+/// W words                crash: the slot is as it was, the next open does the same
+/// F their lines |
+/// W state = 0, F |       -> durable
+/// ```
+pub(super) fn replay<M: Medium>(pool: &Pool<M>, slot: &[PmWord], lines: Lines<'_>) {
+    if lines.is_empty() {
+        return;
+    }
+    for (line, values) in lines {
+        apply(pool, line, values);
+    }
+    end(pool, slot);
+}
+
+/// Empties the slot of a fresh log. Durable after the next fence.
+///
+/// ```text
+/// W state = 0
+/// F its line                budget: 1 line
+/// ```
+pub(super) fn clear<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) {
+    pool.medium().store(&slot[STATE], 0);
+    pool.medium().flush(&slot[STATE..=STATE]);
 }
 
 /// The changed words of one line: the index of each in the line, and its new value.
 type Values = Vec<(usize, u64)>;
 
 /// Lines of the pool, each with its changed words.
-type Lines<'p> = Vec<(&'p [PmWord], Values)>;
+pub(super) type Lines<'p> = Vec<(&'p [PmWord], Values)>;
 
 /// A transaction that gathers its changes until it commits.
 #[derive(Debug)]
@@ -190,44 +213,50 @@ impl<M: Medium> WalTransaction<'_, M> {
         self.changes.push((self.pool.offset_of(word).offset(), value));
     }
 
-    /// Makes all changes or, after a crash, none.
-    ///
-    /// ```text
-    /// W records; F their lines |   covers new nodes and placed entries, too
-    /// C state; F |                 crash before C: nothing has changed
-    /// W words, F their lines |     crash from here on: the log is replayed
-    /// W state = 0, F |             -> done
-    ///                              budget: lines of the records, those of the words, 2; 4 fences
-    /// ```
+    /// Makes all changes in a free slot: see [`commit`].
     fn commit(mut self) {
-        let (pool, medium) = (self.pool, self.pool.medium());
-        self.changes.sort_unstable_by_key(|&(at, _)| at);
-        debug_assert!(
-            self.changes.windows(2).all(|pair| pair[0].0 < pair[1].0),
-            "a word changes twice in one transaction"
-        );
         let &(first, _) = self.changes.first().expect("a transaction has at least one change");
-        let (slot, _slot_guard) = self.wal.acquire_slot(pool, first);
-        let records = records(&self.changes);
-        let words = &slot[..RECORDS + records.len()];
-        for (word, &value) in words[RECORDS..].iter().zip(&records) {
-            medium.store(word, value);
-        }
-        medium.flush(words);
-        let logged = if M::INJECTS_DEFECTS && medium.injects(Defect::StateWithRecords) {
-            Fenced::after_fence() // Wrong: the state may become durable before the records.
-        } else {
-            medium.fence()
-        };
-        medium.commit(&slot[STATE], state_of(&records), logged);
-        let _ = medium.persist(&slot[STATE..=STATE]);
-        for group in self.changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {
-            let line = pool.words(PmPtr::new(line_of(group[0].0)), LINE_WORDS);
-            let values = group.iter().map(|&(at, value)| (index_of(at), value));
-            apply(pool, line.expect("every changed word lies in the pool"), values);
-        }
-        end(pool, slot);
+        let (slot, _slot_guard) = self.wal.acquire_slot(self.pool, first);
+        commit(self.pool, slot, &mut self.changes);
     }
+}
+
+/// Makes all of `changes` or, after a crash, none. They are offsets of words, each at most once,
+/// with the new values.
+///
+/// ```text
+/// W records; F their lines |   covers new nodes and placed entries, too
+/// C state; F |                 crash before C: nothing has changed
+/// W words, F their lines |     crash from here on: the log is replayed
+/// W state = 0, F |             -> done
+///                              budget: lines of the records, those of the words, 2; 4 fences
+/// ```
+pub(super) fn commit<M: Medium>(pool: &Pool<M>, slot: &[PmWord], changes: &mut [(u64, u64)]) {
+    let medium = pool.medium();
+    changes.sort_unstable_by_key(|&(at, _)| at);
+    debug_assert!(
+        changes.windows(2).all(|pair| pair[0].0 < pair[1].0),
+        "a word changes twice in one transaction"
+    );
+    let records = records(changes);
+    let words = &slot[..RECORDS + records.len()];
+    for (word, &value) in words[RECORDS..].iter().zip(&records) {
+        medium.store(word, value);
+    }
+    medium.flush(words);
+    let logged = if M::INJECTS_DEFECTS && medium.injects(Defect::StateWithRecords) {
+        Fenced::after_fence() // Wrong: the state may become durable before the records.
+    } else {
+        medium.fence()
+    };
+    medium.commit(&slot[STATE], state_of(&records), logged);
+    let _ = medium.persist(&slot[STATE..=STATE]);
+    for group in changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {
+        let line = pool.words(PmPtr::new(line_of(group[0].0)), LINE_WORDS);
+        let values = group.iter().map(|&(at, value)| (index_of(at), value));
+        apply(pool, line.expect("every changed word lies in the pool"), values);
+    }
+    end(pool, slot);
 }
 
 impl<M: Medium> Writer for WalTransaction<'_, M> {

@@ -3,10 +3,12 @@
 //! 1. The walk checks every offset, level, key and link against the nodes above before it uses it.
 //!    Each step goes down one level, and no block is visited twice, so the walk ends whatever the
 //!    pool holds.
-//! 2. The transactions in the log have been replayed before, so the nodes agree with each other.
-//!    After that a crash can leave only nodes whose derived words need repair.
+//! 2. Transactions have been replayed before, or are before the walk reads the topmost node that
+//!    they change, so the nodes agree with each other. After that a crash can leave only nodes
+//!    whose derived words need repair.
 
 use super::locks::LockArrays;
+use super::node_wal::LOG;
 use super::read_root;
 use super::reader_counts::ReaderCounts;
 use super::structure::Structure;
@@ -28,8 +30,9 @@ struct Walk<'c, 'f, M: Medium> {
     chain: Option<(View<'c, M>, PmPtr)>,
     /// Nodes that need repair, each with its contents.
     to_repair: Vec<(View<'c, M>, Image)>,
-    /// `true` if the walk frees latches whose nonce is too short to tell this open from another.
-    resets_latches: bool,
+    /// `true` after a crash: the walk replays the logs of nodes, and frees latches whose nonce is
+    /// too short to tell this open from another.
+    recovers: bool,
 }
 
 /// The key range of a node: from `low` on, and below `high`.
@@ -82,12 +85,12 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     fn walk<'a, 'f>(
         &'a self,
         claim: Claim<'f>,
-        resets_latches: bool,
+        recovers: bool,
     ) -> Result<Walk<'a, 'f, M>, Corrupt> {
         let readers = self.readers().map_or(0, ReaderCounts::bytes);
         let dram_bytes = self.arrays().map_or(0, LockArrays::bytes) + readers;
         let stats = TreeStats { dram_bytes, ..TreeStats::default() };
-        let mut walk = Walk { claim, stats, chain: None, to_repair: Vec::new(), resets_latches };
+        let mut walk = Walk { claim, stats, chain: None, to_repair: Vec::new(), recovers };
         self.claim(&mut walk, self.anchor_at(), self.sizes().anchor_bytes)?;
         let (root, level) = read_root(self.anchor()?)?;
         walk.stats.height = level as u32 + 1;
@@ -116,8 +119,16 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ) -> Result<(), Corrupt> {
         let view = self.node(at)?;
         self.claim(walk, at, self.node_bytes())?;
+        let log_bytes = self.sizes().log_bytes;
+        if level > 0 && log_bytes > 0 {
+            let log = PmPtr::new(view.load(LOG));
+            self.claim(walk, log, log_bytes)?;
+            if walk.recovers {
+                self.replay_log(log)?;
+            }
+        }
         self.check_level(view, level)?;
-        if walk.resets_latches && self.shape(level).latch_bits != LatchBits::Whole {
+        if walk.recovers && self.shape(level).latch_bits != LatchBits::Whole {
             self.latch(view, level).reset();
         }
         let image = self.image(view, level)?;

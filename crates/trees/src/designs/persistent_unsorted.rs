@@ -1,7 +1,7 @@
 //! `persistent-unsorted`: unsorted leaves that commit through a bitmap, and sorted inner nodes.
-//! Only structure modifications use a write-ahead log.
+//! Only structure modifications use a write-ahead log, of a node's own.
 
-use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Wal};
+use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, NodeWal};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{LinearSorted, WideBitmap};
@@ -33,5 +33,5 @@ impl<const NODE: usize> AllPmSpec for PersistentUnsorted<NODE> {
     type Leaf = WideBitmap<NODE>;
     type Inner = LinearSorted<NODE>;
     type LeafUpdate = FailureAtomic;
-    type Protocol = Wal;
+    type Protocol = NodeWal;
 }
