@@ -1,6 +1,7 @@
-//! The gap report's log-structured tree: against fast-fair, and by the parameters that the report
+//! The gap report's log-structured tree: against FAST & FAIR, and by the parameters that the report
 //! varies.
 
+use super::FAST_FAIR;
 use super::device::{DEVICE, by_threads, project, projection_note};
 use crate::claims::Claim;
 use crate::experiments::log_tuning::{Choice, TuningResult};
@@ -47,15 +48,15 @@ pub(in crate::papers) fn log_structured(
             let note = format!("{MANY} threads; {recent} and 8 pointers in a row");
             return Ok((Some(speed(&eight?) / speed(&other?)), note));
         }
-        let (base, base_report) = project(bench, ("fast-fair", DEVICE), &workload, MANY)?;
+        let (base, base_report) = project(bench, (FAST_FAIR, DEVICE), &workload, MANY)?;
         Ok((Some(own / base), projection_note(MANY, [own, base], [&own_report, &base_report])))
     })?;
     let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
     let what = [
         ("btree-ls", DEVICE, Workload::Insert),
-        ("fast-fair", DEVICE, Workload::Insert),
+        (FAST_FAIR, DEVICE, Workload::Insert),
         ("btree-ls", DEVICE, Workload::Get),
-        ("fast-fair", DEVICE, Workload::Get),
+        (FAST_FAIR, DEVICE, Workload::Get),
     ];
     let curves = by_threads(bench, "Throughput, by number of threads", &what)?;
     let mut blocks = vec![bars, curves];

@@ -12,12 +12,11 @@
 
 use super::BTreeLsIndex;
 use super::chain::FoldedChain;
-use super::record::{self, RecordKind};
+use super::record::{self, RecordKind, base_lines};
 use super::segment::{self, Segment, SegmentRecord};
 use super::space::FREED_MAX;
 use super::tuning::LsOptions;
 use super::write::NotWritten;
-use crate::designs::btree_ls_r::record::base_lines;
 use crate::index::{MaintenanceCost, TreeError};
 use crate::key::Key;
 use crate::spec::Cost;

@@ -50,7 +50,7 @@ mod write;
 
 use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::{Inner, LinearSearch};
-use crate::key::Key;
+use crate::key::{Entry, Key};
 use crate::leaf_table::{Operation, get, multi_get, scan};
 use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -71,7 +71,7 @@ pub use tuning::{GC_OFF, LsChoice, LsOptions, LsUsual};
 pub struct BTreeLs<const NODE: usize, T = LsUsual>(PhantomData<fn() -> T>);
 
 /// The size of a pair in bytes.
-const ITEM_BYTES: usize = 16;
+const ITEM_BYTES: usize = 8 * Entry::WIDE_WORDS;
 
 impl<const NODE: usize, T: LsOptions> Design for BTreeLs<NODE, T> {
     const SPEC: Spec = Spec {
@@ -130,8 +130,8 @@ impl<M: Medium, K: Key, const NODE: usize, T: LsOptions> BTreeLsIndex<M, K, NODE
     /// The most pairs of a leaf.
     const CAPACITY: usize = {
         assert!(
-            NODE >= 128 && NODE / ITEM_BYTES <= table::ITEMS_MAX,
-            "a leaf has 8 to 64 pairs of 16 bytes"
+            NODE >= 256 && NODE / ITEM_BYTES <= table::ITEMS_MAX,
+            "a leaf has 8 to 64 pairs of 32 bytes"
         );
         NODE / ITEM_BYTES
     };

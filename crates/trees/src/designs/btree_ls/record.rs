@@ -8,12 +8,13 @@
 //! | 1 | previous | data | bits 0..63: the record before, or 0; bit 63: there is a high key |
 //! | 2 | after | data | one more than the leaf whose end this base waits for, or 0 |
 //! | 3 | low | data | separator word of the low key; it never changes |
-//! | 4 | item 0 | data | key word, value word |
+//! | 4 | undefined | | |
 //! | 6 | high | data | the low word of the right neighbour, if there is one |
 //! | 7 | seal | commit | bits 0..8: this line; 8..16: lines of the record; 16..64: the position |
 //!
-//! Each further line has three items, a spare word, and its seal. A delta is one change, in one
-//! line; an end record says that a leaf is no more:
+//! Each further line has seven words of items and its seal. An item is a pair of 16 B + 16 B: key
+//! word, value word, two words of padding; it may continue in the next line. A delta is one change,
+//! in one line; an end record says that a leaf is no more:
 //!
 //! | word | of a delta | of an end record | class |
 //! | --- | --- | --- | --- |
@@ -21,7 +22,7 @@
 //! | 1 | previous record of the leaf | one more than the first successor | data |
 //! | 2 | key word | one more than the second successor, or 0 | data |
 //! | 3 | value word | undefined | data |
-//! | 4 | undefined | undefined | |
+//! | 4 | undefined: padding and a spare word | undefined | |
 //! | 7 | seal | seal | commit |
 //!
 //! 1. The *position* of a line counts all lines of its log, so no two lines of a log have the same
@@ -31,7 +32,6 @@
 //!    base's leaf as a successor, or if a later record of the leaf exists.
 //! 3. An end record lies in the log of the leaf that it ends, behind all records of that leaf.
 
-use crate::designs::btree_ls_r::record::{base_lines, item_word};
 use crate::key::Entry;
 use crate::leaf_table::EntryChange;
 use bristlecone_pmem::line::LINE_WORDS;
@@ -56,6 +56,19 @@ const SUCCESSORS: [usize; 2] = [1, 2];
 const DELTA_WORDS: usize = 4;
 /// The number of defined words of an end record, without the seal.
 const END_WORDS: usize = 3;
+
+/// Returns the number of lines of a base with `items` items.
+pub(super) const fn base_lines(items: usize) -> usize {
+    1 + (Entry::WIDE_WORDS * items).div_ceil(SEAL)
+}
+
+/// Returns the indices of the key word and of the value word of item `at` of a base.
+#[inline(always)]
+const fn item_words(at: usize) -> [usize; 2] {
+    // The items lie in the words before the seals, from the second line on.
+    let (key, value) = (Entry::WIDE_WORDS * at, Entry::WIDE_WORDS * at + 1);
+    [(1 + key / SEAL) * LINE_WORDS + key % SEAL, (1 + value / SEAL) * LINE_WORDS + value % SEAL]
+}
 
 const COUNT_SHIFT: u32 = 48;
 const KIND_SHIFT: u32 = 56;
@@ -210,8 +223,8 @@ pub(super) fn base_image<'e>(
     image[LOW] = range.low;
     image[HIGH] = range.high.unwrap_or(0);
     for (at, item) in items.enumerate() {
-        image[item_word(at)] = item.key;
-        image[item_word(at) + 1] = item.value;
+        let [key, value] = item_words(at);
+        (image[key], image[value]) = (item.key, item.value);
     }
     image
 }
@@ -295,7 +308,7 @@ impl<'a> BaseRecord<'a> {
 
     #[inline(always)]
     pub(super) fn item<M: Medium>(&self, medium: &M, at: usize) -> Entry {
-        let word = item_word(at);
-        Entry::plain(medium.load(&self.words[word]), medium.load(&self.words[word + 1]))
+        let [key, value] = item_words(at).map(|word| medium.load(&self.words[word]));
+        Entry::plain(key, value)
     }
 }

@@ -4,13 +4,12 @@ use super::chain::FoldedChain;
 use super::log::{
     AppendedRecord, CircularLogs, NotAppended, ROOT_LINES, RecoveredBuffer, root_words,
 };
-use super::record::{BaseOrigin, LEAF_MAX, LeafRange, POSITION_MAX, base_image};
+use super::record::{BaseOrigin, LEAF_MAX, LeafRange, POSITION_MAX, base_image, base_lines};
 use super::replay::{FIRST_LEAF, ReplayedLeaf, ReplayedLog, leaves, replay_all};
 use super::segment;
 use super::table::ChainTable;
 use super::tuning::LsOptions;
 use super::{BTreeLs, BTreeLsIndex};
-use crate::designs::btree_ls_r::record::base_lines;
 use crate::index::{TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Entry, Key};

@@ -14,9 +14,8 @@
 //!    are never reused.
 //! 2. A row changes only under its latch, and only to point to durable records.
 
-use super::record::LEAF_MAX;
+use super::record::{LEAF_MAX, base_lines};
 use super::tuning::{LsOptions, RECENT_MAX};
-use crate::designs::btree_ls_r::record::base_lines;
 use crate::inner::{Arena, load, store};
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Medium, PmPtr, PoolError};

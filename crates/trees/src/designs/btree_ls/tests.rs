@@ -9,7 +9,7 @@ type Index<M, const NODE: usize, T = LsUsual> = BTreeLsIndex<M, u64, NODE, T>;
 
 #[test]
 fn a_change_is_a_delta_until_the_chain_has_as_many_items_as_a_node() {
-    let index = counted::<Index<_, 256>>();
+    let index = counted::<Index<_, 512>>();
     for key in 0..8 {
         assert_eq!(cost(&index, |index| assert_eq!(index.insert(key, key).unwrap(), None)), (1, 1));
     }
@@ -19,8 +19,8 @@ fn a_change_is_a_delta_until_the_chain_has_as_many_items_as_a_node() {
             (1, 1)
         );
     }
-    // The seventeenth item, but seven keys: a base of three lines.
-    assert_eq!(cost(&index, |index| assert_eq!(index.remove(2).unwrap(), Some(2))), (3, 1));
+    // The seventeenth item, but seven keys, of four words each: a base of five lines.
+    assert_eq!(cost(&index, |index| assert_eq!(index.remove(2).unwrap(), Some(2))), (5, 1));
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(1, 8).unwrap(), Some(7))), (0, 0));
     let stats = index.check().unwrap();
     assert_eq!((stats.keys, stats.leaves), (7, 1));
@@ -29,7 +29,7 @@ fn a_change_is_a_delta_until_the_chain_has_as_many_items_as_a_node() {
 /// Returns an index with one log whose only leaf has a chain of as many items as a node.
 fn full_leaf() -> Index<bristlecone_pmem::medium::Count<Mapped>, 256, LsChoice<1, GC_OFF, 4>> {
     let index = counted::<Index<_, 256, LsChoice<1, GC_OFF, 4>>>();
-    for key in 0..16 {
+    for key in 0..8 {
         index.insert(2 * key, key).unwrap();
     }
     index
@@ -39,7 +39,7 @@ fn full_leaf() -> Index<bristlecone_pmem::medium::Count<Mapped>, 256, LsChoice<1
 fn a_split_writes_two_bases_and_an_end_record_with_two_fences() {
     let index = full_leaf();
     assert_eq!(index.check().unwrap().leaves, 1);
-    // Eight keys in the first leaf, nine in the second one: four lines each.
+    // Four keys in the first leaf, five in the second one: 16 and 20 words behind a line.
     let split = cost(&index, |index| assert_eq!(index.insert(17, 0).unwrap(), None));
     assert_eq!(split, (4 + 4 + 1, 2));
     assert_eq!(index.check().unwrap().leaves, 2);
@@ -49,12 +49,12 @@ fn a_split_writes_two_bases_and_an_end_record_with_two_fences() {
 fn a_merge_writes_a_base_and_an_end_record_with_two_fences() {
     let index = full_leaf();
     index.insert(17, 0).unwrap();
-    for key in [0, 2, 4, 6, 16, 18, 20, 22] {
+    for key in [8, 10, 0, 2] {
         assert_eq!(cost(&index, |index| assert!(index.remove(key).unwrap().is_some())), (1, 1));
     }
     assert_eq!(index.check().unwrap().leaves, 2);
-    // The delta, then a base of eight items and the end record.
-    let merge = cost(&index, |index| assert!(index.remove(24).unwrap().is_some()));
+    // The delta, then a base of four items and the end record.
+    let merge = cost(&index, |index| assert!(index.remove(12).unwrap().is_some()));
     assert_eq!(merge, (1 + 4 + 1, 1 + 2));
     assert_eq!(index.check().unwrap().leaves, 1);
 }
@@ -234,7 +234,7 @@ fn a_base_of_an_interrupted_merge_does_not_count_after_a_split_of_the_right_leaf
     let path = dir.path().join("t.pool");
     let options = FileOptions::default();
     let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
-    let mut index = Index::<Mapped, 256>::create(Arc::new(pool), "t").unwrap();
+    let mut index = Index::<Mapped, 512>::create(Arc::new(pool), "t").unwrap();
     for key in 0..17 {
         index.insert(10 * key, key).unwrap();
     }
@@ -247,10 +247,10 @@ fn a_base_of_an_interrupted_merge_does_not_count_after_a_split_of_the_right_leaf
     let image =
         record::base_image(left, origin, record::LeafRange { high: None, ..range }, items.iter());
     index.append(left, &image, 0, false).unwrap().unwrap();
-    let reopen = |index: Index<Mapped, 256>| {
+    let reopen = |index: Index<Mapped, 512>| {
         drop(index);
         let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
-        let index = Index::<Mapped, 256>::open(Arc::new(pool), "t", opened).unwrap();
+        let index = Index::<Mapped, 512>::open(Arc::new(pool), "t", opened).unwrap();
         assert!(index.check().is_ok());
         index
     };

@@ -113,8 +113,8 @@ impl<M: Medium, K: Key, const NODE: usize, T: LsOptions> BTreeLsIndex<M, K, NODE
         }
         let (leaf, size) = (row.leaf::<M>(), row.size::<M>());
         let is_long = size.items + 1 > Self::CAPACITY;
-        // A base of one line costs the same as a delta, and drops the removed keys.
-        if !is_long && incoming.live > 1 {
+        // A base without items costs the same as a delta, and drops the removed keys.
+        if !is_long && incoming.live > 0 {
             let image = record::delta_image(leaf, row.head::<M>(), incoming.change);
             match self.append(leaf, &image, 0, false)? {
                 Ok(at) => {

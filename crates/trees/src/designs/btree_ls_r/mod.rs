@@ -38,7 +38,7 @@ mod chunk;
 mod collect;
 mod leaf_table;
 pub(in crate::designs) mod log;
-pub(in crate::designs) mod record;
+mod record;
 mod recover;
 mod replay;
 mod smo;

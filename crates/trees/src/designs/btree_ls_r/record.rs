@@ -69,12 +69,12 @@ const LINES_SHIFT: u32 = 8;
 const USE_SHIFT: u32 = 16;
 
 /// Returns the number of lines of a base with `items` items.
-pub(in crate::designs) const fn base_lines(items: usize) -> usize {
+pub(super) const fn base_lines(items: usize) -> usize {
     (items + HEAD_ITEMS - 1) / LINE_ITEMS + 1
 }
 
 /// Returns the word index of the key word of item `at` in a base. The value word follows it.
-pub(in crate::designs) const fn item_word(at: usize) -> usize {
+const fn item_word(at: usize) -> usize {
     let place = at + HEAD_ITEMS;
     place / LINE_ITEMS * LINE_WORDS + 2 * (place % LINE_ITEMS)
 }
