@@ -186,7 +186,7 @@ const STEPS: &[Step] = &[
             "--sequences",
             "2",
             "--recoveries",
-            "2k",
+            "300",
         ],
         environment: &[],
         needs: Need::Nothing,

@@ -311,7 +311,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Calls `read`, during which this thread counts as a reader of `node` if the design counts
     /// readers.
     #[inline(always)]
-    pub(super) fn reading<T>(&self, node: &NodeRef<'_, M>, read: impl FnOnce() -> T) -> T {
+    pub(super) fn reading<T>(node: &NodeRef<'_, M>, read: impl FnOnce() -> T) -> T {
         let _reader = if S::COUNTS_READERS { node.readers().map(Readers::enter) } else { None };
         read()
     }
@@ -385,7 +385,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         mut stop: impl FnMut(&Path<'a, M>) -> Result<Option<T>, Interrupted>,
     ) -> Result<(Path<'a, M>, Option<T>), Interrupted> {
         let parent = start(&self.pool, self.anchor, self.reader_counts())?;
-        let (at, level) = parent.certify(self.reading(&parent, || read_root(parent.view)))?;
+        let (at, level) = parent.certify(Self::reading(&parent, || read_root(parent.view)))?;
         let node = self.enter(at, level, &parent)?;
         let mut path = Path { parent, node, rank: 0, low: None, is_root: true };
         loop {
@@ -396,7 +396,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let Path { mut node, low, .. } = path;
             let turns = self.lock_arrays().map(|arrays| arrays.turns::<M>(node.key()));
             let (rank, separator, child) = loop {
-                let step = self.reading(&node, || {
+                let step = Self::reading(&node, || {
                     let rank = self.rank(node.view, target)?;
                     Ok((rank, Self::child(node.view, rank)?))
                 });

@@ -32,7 +32,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     #[inline(always)]
     fn value(&self, leaf: &NodeRef<'_, M>, key: K::Ref<'_>) -> Result<Option<u64>, Interrupted> {
-        let found = self.reading(leaf, || self.search(leaf, key));
+        let found = Self::reading(leaf, || self.search(leaf, key));
         Ok(match leaf.certify(found)? {
             SearchResult::Found(_, entry) => Some(entry.value),
             SearchResult::Absent(_) => None,
@@ -70,7 +70,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let mut next = [None; BATCH];
             for ((key, node), next) in keys.iter().zip(&*nodes).zip(&mut next) {
                 let Some(node) = node else { continue };
-                let child = self.reading(node, || {
+                let child = Self::reading(node, || {
                     Self::child(node.view, self.rank(node.view, DescentTarget::At(*key))?)
                 });
                 let child = undisturbed(self.step_or_repair(node, child))?;
@@ -99,7 +99,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Returns the root node.
     fn root(&self) -> Result<NodeRef<'_, M>, Interrupted> {
         let parent = start(&self.pool, self.anchor, self.reader_counts())?;
-        let (at, level) = parent.certify(self.reading(&parent, || read_root(parent.view)))?;
+        let (at, level) = parent.certify(Self::reading(&parent, || read_root(parent.view)))?;
         self.enter(at, level, &parent)
     }
 }

@@ -97,8 +97,8 @@ impl<K: SampleKey> CaseList<K> {
         let mut tall = full.clone();
         tall.push(op); // It is alone below a second node, beside the former root.
         let edge = number - STRIDE;
-        self.unfinished_inner_split("root", full, edge, taller)?;
-        self.unfinished_inner_split("inner", tall, edge, wider)
+        self.unfinished_inner_split("root", &full, edge, taller)?;
+        self.unfinished_inner_split("inner", &tall, edge, wider)
     }
 
     /// Adds operations below the node called `node`, which is full after `setup` and has `edge` as
@@ -106,12 +106,12 @@ impl<K: SampleKey> CaseList<K> {
     fn unfinished_inner_split(
         &mut self,
         node: &str,
-        setup: Vec<Op<K>>,
+        setup: &[Op<K>],
         edge: u64,
         changed: Changed,
     ) -> Result<(), TreeError> {
         // A new first leaf, not a new last one: then the node is split in the middle.
-        let case = Trial::new(self.design, &setup)?.until(1.., insert, changed)?;
+        let case = Trial::new(self.design, setup)?.until(1.., insert, changed)?;
         let Some(IndexCase { mut setup, op, number }) = case else { return Ok(()) };
         let linked: Changed = |before, after| after.inner_nodes > before.inner_nodes;
         let Some(stores) = self.stores_before(&setup, &op, linked)? else { return Ok(()) };
