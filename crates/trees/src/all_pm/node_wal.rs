@@ -56,7 +56,7 @@ impl Protocol for NodeWal {
         Ok(())
     }
 
-    /// Gathers all of `changes`, then commits as [`wal::commit`] does. Stores every word itself.
+    /// Gathers all of `changes`, then commits as `wal` does. Stores every word itself.
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
