@@ -48,7 +48,7 @@ pub(crate) enum Op<K: Key> {
     /// An operation of another process, which ends after that number of stores. They do not
     /// complete it.
     CutShort(Box<Self>, u32),
-    /// The same, if the stores have made its change of the pairs durable.
+    /// An operation that is cut short like that, after its change of the pairs is durable.
     CutLate(Box<Self>, u32),
     /// The open of the pool and of the index.
     Open,
