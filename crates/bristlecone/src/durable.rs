@@ -52,7 +52,8 @@ impl Options {
     }
 
     /// Sets whether to keep a journal on a file system that may keep nothing over a power cut: in
-    /// memory, on a network, in user space, overlayfs mounted `volatile`. Default: `false`.
+    /// memory, on a network, in user space, overlayfs mounted `volatile`; or beside a file that is
+    /// mounted without its folder, as in a container. Default: `false`.
     pub fn trust_file_system(mut self, trust: bool) -> Self {
         self.journal.trust_file_system = trust;
         self

@@ -167,6 +167,26 @@ fn a_store_beside_the_journal_of_another_is_damaged_and_no_refusal_of_the_system
     assert_eq!(error.kind(), ErrorKind::Damaged);
 }
 
+/// A program may number its stores, in a folder that is named like a journal. To open the store
+/// beside it once removed all of them: a pool begins as the files of a journal do.
+#[test]
+fn a_store_in_the_folder_of_a_journal_is_no_part_of_it() {
+    for name in ["0001", "9999", "ring"] {
+        let place = place();
+        let options = journaled(Durability::Commit);
+        let other = journal_of(&place.path).join(name);
+        std::fs::create_dir(journal_of(&place.path)).unwrap();
+        let store = options.create(&other).unwrap();
+        store.put("a", "b").unwrap();
+        store.close().unwrap();
+        // If its file has the name of one of the journal, that is an error.
+        let opened = options.create(&place.path);
+        assert_eq!(opened.is_ok(), name == "9999", "{name}: {opened:?}");
+        opened.map(|store| store.close().unwrap()).ok();
+        assert!(options.open(&other).unwrap().contains("a").unwrap(), "{name}");
+    }
+}
+
 /// A program that still has a removed store open ends after another has made one at the same path.
 #[test]
 fn a_close_keeps_the_journal_of_a_store_that_has_taken_its_path() {
@@ -480,7 +500,38 @@ fn a_journal_that_is_longer_than_the_process_may_write_is_refused() {
     let used = options.open(&path).and_then(|store| {
         (0..2000_u64).try_for_each(|key| store.put((key % 100).to_be_bytes(), [7; 300]))
     });
-    assert!(matches!(used, Err(Error::NoJournalSpace { .. })), "{used:?}");
+    // The journal is there, so the advice to make a smaller one, or none, would not help.
+    assert!(matches!(used, Err(Error::System { .. })), "{used:?}");
+}
+
+/// Each segment takes a descriptor: some 14 stores fit the usual limit.
+#[test]
+fn a_store_for_which_there_are_too_few_descriptors_says_so() {
+    const NAME: &str = "durable::a_store_for_which_there_are_too_few_descriptors_says_so";
+    let Some(path) = path_of_own_process() else { return in_own_process(NAME) };
+    let options = journaled(Durability::Commit).journal_bytes(64 << 20);
+    let limit = libc::rlimit { rlim_cur: 40, rlim_max: 40 };
+    #[expect(unsafe_code, reason = "the standard library sets no limits")]
+    // SAFETY: the structure lives as long as the call.
+    let limited = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    assert_eq!(limited, 0);
+    let said = options.create(&path).unwrap_err().to_string();
+    assert!(said.contains("67 file descriptors") && said.contains("ulimit -n"), "{said}");
+    assert!(!Path::new(&path).exists() && !journal_of(Path::new(&path)).exists());
+    options.journal_bytes(1 << 20).create(&path).unwrap().close().unwrap();
+}
+
+/// A store that was killed on a larger machine is read whole, also to be opened without a journal.
+/// The system once ended the process for its memory.
+#[test]
+fn a_store_that_needs_its_journal_is_not_made_whole_beyond_its_memory() {
+    let place = place();
+    let options = journaled(Durability::Commit).initial_bytes(8 << 20);
+    options.create(&place.path).unwrap().put("a", "b").unwrap();
+    let process = mapped().trust_file_system(true);
+    let error = process.clone().memory_bytes(4 << 20).open(&place.path).unwrap_err();
+    assert!(matches!(error, Error::Full { wanted, .. } if wanted == 8 << 20), "{error}");
+    assert!(process.open(&place.path).unwrap().contains("a").unwrap());
 }
 
 /// A copy of a folder may end so, where the device is full. What the ring alone had was once

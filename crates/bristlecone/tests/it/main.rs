@@ -19,6 +19,7 @@ mod kill;
 mod limits;
 mod memory;
 mod model;
+mod mounts;
 mod placement;
 mod power_cut;
 mod refusal;

@@ -48,6 +48,16 @@ pub enum JournalError {
         /// The name of the kind of the file system.
         kind: &'static str,
     },
+    /// The file is mounted by itself, and a journal beside it would lie on another mount.
+    #[error(
+        "the file is mounted without its folder, so a journal beside it would lie on another mount \
+         ({folder}) and may be gone with that; mount the folder, or the folder of the journal too, \
+         or use trust_file_system(true) or Durability::Process"
+    )]
+    MountedAlone {
+        /// The folder of the journal.
+        folder: String,
+    },
     /// The system refused a call.
     #[error(transparent)]
     Medium(#[from] MediumError),

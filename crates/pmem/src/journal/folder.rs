@@ -16,15 +16,16 @@ use super::frame;
 use super::leftovers::{RING, clear, remove, segment_name};
 use super::mark::Mark;
 use super::options::JournalOptions;
+use super::point::Geometry;
 use super::ring::Ring;
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
 use crate::medium::{
-    MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same,
+    MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same, mount_of,
 };
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -52,23 +53,36 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Returns the path of the folder beside the pool file to which `pool` leads.
-    fn path_of(pool: &Path) -> PathBuf {
-        let pool = fs::canonicalize(pool).unwrap_or_else(|_| pool.into());
-        let mut name = OsString::from(pool);
+    /// Returns the path of the folder beside `pool`, to which `path` leads. In the root folder of
+    /// another process (`/proc/PID/root`) the path without its links may lead to another file.
+    fn path_of(path: &Path, pool: &File) -> PathBuf {
+        let leads_there = |found: &PathBuf| {
+            let both = (pool.metadata(), fs::metadata(found));
+            matches!(both, (Ok(here), Ok(there)) if is_same(&here, &there))
+        };
+        let found = fs::canonicalize(path).ok().filter(leads_there);
+        let mut name = OsString::from(found.unwrap_or_else(|| path.into()));
         name.push(".journal");
         name.into()
     }
 
-    /// Checks that the file system of `pool`, at `path`, keeps what it has synced, and that of its
-    /// folder too: a file may be mounted by itself.
+    /// Checks that the file system of `pool`, at `path`, keeps what it has synced, and that of the
+    /// journal too: a file may be mounted by itself. Then the journal must have a mount of its own.
     pub(super) fn check(path: &Path, pool: &File) -> Result<(), JournalError> {
-        let folder = Self::path_of(path);
-        let beside = folder.parent().filter(|_| !folder.is_dir()).unwrap_or(&folder);
-        for file in [Some(pool), File::open(beside).ok().as_ref()].into_iter().flatten() {
+        let folder = Self::path_of(path, pool);
+        let parent = folder.parent().unwrap_or(&folder);
+        let beside = if folder.is_dir() { &folder } else { parent };
+        let [opened, parent] = [beside, parent].map(|path| File::open(path).ok());
+        for file in [Some(pool), opened.as_ref()].into_iter().flatten() {
             if let Storage::Memory(kind) | Storage::Unsure(kind) = Storage::of_system(file)? {
                 return Err(JournalError::NotOnDisk { kind });
             }
+        }
+        let [opened, parent] = [opened, parent].map(|file| mount_of(&file?));
+        let pool = mount_of(pool);
+        if opened.is_some() && opened == parent && pool.is_some() && pool != parent {
+            let folder = folder.display().to_string();
+            return Err(JournalError::MountedAlone { folder });
         }
         Ok(())
     }
@@ -81,7 +95,7 @@ impl Folder {
         former: Option<&Mark>,
         options: &JournalOptions,
     ) -> Result<(Self, Ring), JournalError> {
-        let folder = Self::path_of(path);
+        let folder = Self::path_of(path, &pool);
         let failed = |e| JournalError::system("make the folder of the journal", e);
         former.map_or(Ok(()), |mark| mark.settle(&pool))?;
         clear(&folder, former.map(|mark| mark.nonce))?;
@@ -114,8 +128,11 @@ impl Folder {
         owner: &Metadata,
         options: &JournalOptions,
     ) -> Result<Self, JournalError> {
-        let failed = |e| JournalError::system("make the folder of the journal", e);
         let geometry = options.geometry();
+        let failed = |error| {
+            let error = with_descriptors(error, geometry);
+            JournalError::system("make the folder of the journal", error)
+        };
         check_length(geometry.segment_bytes).map_err(|e| failed(e.into()))?;
         let mut segments = Vec::new();
         for index in 0..geometry.segments {
@@ -141,12 +158,12 @@ impl Folder {
 
     /// Opens the folder beside the pool at `path`, which needs it: `mark` says so.
     pub(super) fn open(path: &Path, pool: File, mark: &Mark) -> Result<(Self, Ring), JournalError> {
-        let (folder, geometry) = (Self::path_of(path), mark.geometry);
+        let (folder, geometry) = (Self::path_of(path, &pool), mark.geometry);
         let missing = |name: &str| {
             let missing = folder.join(name).display().to_string();
             move |error: io::Error| match error.kind() {
                 io::ErrorKind::NotFound => JournalError::Missing { missing },
-                _ => JournalError::system("open the journal", error),
+                _ => JournalError::system("open the journal", with_descriptors(error, geometry)),
             }
         };
         check_length(geometry.segment_bytes)
@@ -310,6 +327,18 @@ impl Disk for Folder {
         let _ = fadvise(self.file(place), 0, None, Advice::DontNeed);
         Ok(())
     }
+}
+
+/// Says in `error` how many descriptors an open store takes, if this process may have no more.
+fn with_descriptors(error: io::Error, geometry: Geometry) -> io::Error {
+    /// Those of the pool, its ring, and one that a step needs for a moment.
+    const OTHERS: u64 = 3;
+    if error.raw_os_error() != Some(Errno::MFILE.raw_os_error()) {
+        return error;
+    }
+    let count = geometry.segments + OTHERS;
+    let advice = "raise `ulimit -n`, or set a smaller journal_bytes";
+    io::Error::other(format!("{error}: an open store takes {count} file descriptors; {advice}"))
 }
 
 /// Names the file at `path` in `error` if it is there already: a file of others in the folder.

@@ -11,8 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The first bytes of the magic numbers of rings and frames, whatever the version.
-const MAGICS: &[u8] = b"BRSTLC";
+/// The first bytes of the magic numbers of rings and of frames, whatever the version. A pool, which
+/// another program may keep in the folder, has `BRSTLCN1`.
+const MAGICS: [&[u8]; 2] = [b"BRSTLCR", b"BRSTLCNF"];
 /// The name of the ring in the folder.
 pub(super) const RING: &str = "ring";
 
@@ -50,7 +51,14 @@ fn set_aside(folder: &Path) -> io::Result<()> {
         let done = fs::rename(folder, left);
         let is_taken = |kind| matches!(kind, AlreadyExists | DirectoryNotEmpty | NotADirectory);
         if !done.as_ref().is_err_and(|error| is_taken(error.kind())) {
-            return done;
+            return done.map_err(|error| match error.kind() {
+                // An overlayfs renames no folder of a lower layer.
+                io::ErrorKind::CrossesDevices => {
+                    let advice = "a moved store may need this folder: move it away";
+                    io::Error::other(format!("{}: {error}; {advice}", folder.display()))
+                }
+                _ => error,
+            });
         }
     }
     let what = "100 folders NAME.journal.left were set aside; remove those that no store needs";
@@ -122,5 +130,5 @@ fn is_of_journal(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
         done => done?,
     }
-    Ok(begin == [0; 8] || begin.starts_with(MAGICS))
+    Ok(begin == [0; 8] || MAGICS.into_iter().any(|magic| begin.starts_with(magic)))
 }

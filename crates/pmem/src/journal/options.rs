@@ -46,7 +46,8 @@ pub struct JournalOptions {
     pub placement: Option<Placement>,
     /// The time for which an open waits until another process has closed the file. Default: none.
     pub wait: Duration,
-    /// `true` to accept any file system. Default: `false`.
+    /// `true` to accept any file system, and a file that is mounted without its folder. Default:
+    /// `false`.
     pub trust_file_system: bool,
 }
 

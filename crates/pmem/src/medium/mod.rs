@@ -48,6 +48,7 @@ pub use schedule::CallSite;
 pub use simulated::{Awaited, Simulated, Simulation, StoreRole};
 pub(crate) use space::{allocate, check_length, fill_holes};
 pub use storage::Storage;
+pub(crate) use storage::mount_of;
 pub(crate) use words::{for_each_line, offset_of, prefetch, words_at};
 
 use crate::defect::Defect;
@@ -213,7 +214,7 @@ pub enum MediumError {
     /// The medium keeps all of its file in memory, and would take more than it may.
     #[error(
         "the store would take {wanted} bytes of memory, and memory_bytes allows {limit}: raise it, \
-         or open the store with Durability::Process"
+         or open the store with Durability::Process, once it was closed"
     )]
     Memory {
         /// The size that the medium would have, in bytes.
@@ -240,6 +241,13 @@ pub enum MediumError {
 impl MediumError {
     pub(crate) fn system(action: &'static str, source: impl Into<std::io::Error>) -> Self {
         Self::System { action, source: source.into() }
+    }
+
+    /// Returns `true` if the system refused space on the device.
+    pub fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let Self::System { source, .. } = self else { return false };
+        matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::page::{page_bytes, unmap};
 use super::{Domain, MediumError};
-use rustix::fs::fstatfs;
+use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::fs::{File, read_to_string};
 use std::os::fd::AsRawFd;
@@ -64,6 +64,14 @@ impl Storage {
     pub fn domain(self) -> Domain {
         if self == Self::Dax { dax_domain() } else { Domain::ProcessCrash }
     }
+}
+
+/// Returns the number of the mount through which `file` was opened, or `None` if the system does
+/// not tell, as Linux before 5.8.
+pub(crate) fn mount_of(file: &File) -> Option<u64> {
+    let found = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+    let is_told = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+    is_told.then_some(found.stx_mnt_id)
 }
 
 /// Returns `true` if the file can be mapped with `MAP_SYNC`, which only persistent memory can. The
