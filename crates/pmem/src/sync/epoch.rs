@@ -12,6 +12,8 @@
 //!    unlinking. Where the system has no such call, pinning fences.
 //! 4. A pin of every pool, and one beyond the places of a slot, holds back the frees of all pools.
 //!    That is slower and never wrong.
+//! 5. A thread that forks holds the lock of the slots meanwhile. Else a child may get it locked,
+//!    and has no thread that unlocks it.
 //!
 //! A locked instruction waits until all earlier stores are in the cache. The store that releases a
 //! latch waits there, behind the write-back of its line. So a locked pin, as epoch libraries have
@@ -21,8 +23,7 @@ use core::cell::{Cell, OnceCell};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use parking_lot::Mutex;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The value of a place in which the thread is not pinned.
 const IDLE: u64 = 0;
@@ -58,6 +59,15 @@ struct Local {
     pins: [Cell<u64>; PLACES],
 }
 
+type Slots = MutexGuard<'static, Vec<Arc<Slot>>>;
+
+/// Locks the slots.
+fn slots() -> Slots {
+    static HELD_BY_FORKS: LazyLock<()> = LazyLock::new(forks::register);
+    LazyLock::force(&HELD_BY_FORKS);
+    SLOTS.lock().unwrap_or_else(PoisonError::into_inner) // no holder of it panics
+}
+
 thread_local! {
     static LOCAL: Local =
         const { Local { slot: OnceCell::new(), pins: [const { Cell::new(0) }; PLACES] } };
@@ -72,7 +82,7 @@ impl Local {
     #[cold]
     fn register() -> (Arc<Slot>, bool) {
         let slot = Arc::new(Slot([const { AtomicU64::new(IDLE) }; PLACES]));
-        SLOTS.lock().push(Arc::clone(&slot));
+        slots().push(Arc::clone(&slot));
         (slot, *HAS_MEMBARRIER)
     }
 
@@ -115,7 +125,7 @@ fn full_fence() {
 impl Drop for Local {
     fn drop(&mut self) {
         if let Some((slot, _)) = self.slot.get() {
-            SLOTS.lock().retain(|other| !Arc::ptr_eq(slot, other));
+            slots().retain(|other| !Arc::ptr_eq(slot, other));
         }
     }
 }
@@ -161,7 +171,7 @@ impl Guard {
     #[cold]
     fn unpin_late(&self) {
         if self.place >= PLACES {
-            SLOTS.lock().retain(|slot| Arc::as_ptr(slot).addr() != self.place);
+            slots().retain(|slot| Arc::as_ptr(slot).addr() != self.place);
         }
     }
 }
@@ -221,7 +231,7 @@ impl Readers {
     fn pin_late(self) -> Guard {
         let slot = Arc::new(Slot([const { AtomicU64::new(IDLE) }; PLACES]));
         slot.0[0].store(self.0 | EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
-        SLOTS.lock().push(Arc::clone(&slot));
+        slots().push(Arc::clone(&slot));
         fence(Ordering::SeqCst);
         Guard { place: Arc::as_ptr(&slot).addr(), _thread: PhantomData }
     }
@@ -247,7 +257,7 @@ impl Readers {
             fence(Ordering::SeqCst);
         }
         let mut oldest = now;
-        for place in SLOTS.lock().iter().flat_map(|slot| &slot.0) {
+        for place in slots().iter().flat_map(|slot| &slot.0) {
             let pin = place.load(Ordering::Acquire);
             let domain = pin & !EPOCH_MASK;
             if pin != IDLE && (domain == self.0 || domain == Self::EVERY.0) {
@@ -287,6 +297,48 @@ mod barrier {
     }
 }
 
+/// The lock of the slots at a fork (I5).
+#[cfg(all(target_os = "linux", not(miri)))]
+mod forks {
+    #![expect(unsafe_code, reason = "a call of the C library that the bindings have no form for")]
+
+    use super::{SLOTS, Slots};
+    use core::cell::Cell;
+
+    /// The number of tries after which a fork goes on without the lock: a signal handler that forks
+    /// may have interrupted its holder.
+    const TRIES: u32 = 1 << 16;
+
+    thread_local! {
+        static HELD: Cell<Option<Slots>> = const { Cell::new(None) };
+    }
+
+    extern "C" fn lock() {
+        for _ in 0..TRIES {
+            if let Ok(slots) = SLOTS.try_lock() {
+                let _ = HELD.try_with(|held| held.set(Some(slots)));
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    extern "C" fn unlock() {
+        let _ = HELD.try_with(Cell::take);
+    }
+
+    /// If this fails, for want of memory, forks go on without the lock.
+    pub(super) fn register() {
+        // SAFETY: the functions stay, and lock and unlock on the thread that forks.
+        let _ = unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock)) };
+    }
+}
+
+#[cfg(any(not(target_os = "linux"), miri))]
+mod forks {
+    pub(super) fn register() {}
+}
+
 /// Tests that pin every pool write-lock this; tests that expect frees read-lock it.
 #[cfg(test)]
 pub(crate) static PINS_EVERY_POOL: parking_lot::RwLock<()> = parking_lot::RwLock::new(());
@@ -314,6 +366,42 @@ mod tests {
         });
         drop(outer);
         assert!(comes_free(domain, epoch));
+    }
+
+    /// A thread of the parent has the lock at the fork. No thread of the child ever unlocked it, so
+    /// a child with stores of its own waited for ever.
+    #[test]
+    #[cfg_attr(miri, ignore = "it forks")]
+    #[expect(unsafe_code, reason = "a fork")]
+    fn a_child_of_a_fork_frees_whatever_threads_of_its_parent_held() {
+        const TURNS: u32 = 10_000;
+        const SECONDS_MAX: u32 = 60;
+        let is_held = AtomicBool::new(false);
+        let child = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let held = slots();
+                is_held.store(true, Ordering::Release);
+                (0..TURNS).for_each(|_| std::thread::yield_now());
+                drop(held);
+            });
+            while !is_held.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            // SAFETY: the child uses no other lock, and ends with `_exit`.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: the calls end the process, the first of them if the child hangs.
+                unsafe { libc::alarm(SECONDS_MAX) };
+                let is_right = Readers::new().oldest_pinned_epoch() > 0;
+                // SAFETY: as above.
+                unsafe { libc::_exit(i32::from(!is_right)) };
+            }
+            child
+        });
+        let mut status = 0;
+        // SAFETY: the pointer is valid.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "the child ends, and not by the alarm");
     }
 
     #[test]
