@@ -534,6 +534,12 @@ impl Error {
             PoolError::Truncated { expected, found } => Self::CutShort { path, expected, found },
             PoolError::Corrupt(damage) => Self::Damaged { path, damage },
             PoolError::Medium(error) => Self::from_medium(&path, error),
+            // A device that fails, or is read-only, has no more space after a deletion.
+            PoolError::Full { reason: reason @ MediumError::System { .. }, .. }
+                if !reason.is_full() =>
+            {
+                Self::from_medium(&path, reason)
+            }
             PoolError::Full { wanted, reason } => Self::Full { path, wanted, source: reason },
             other => Self::Index { path, source: TreeError::Pool(other) },
         }

@@ -69,7 +69,8 @@ impl Options {
             if let Some(journal) = &journal {
                 return self.open_journaled(locked, journal, None, path, finishes);
             }
-            Journaled::make_whole(&locked).map_err(|e| Error::from_journal(path, e))?; // I3, I6
+            let made = Journaled::make_whole(&locked, &self.journal); // I3, I6
+            made.map_err(|e| Error::from_journal(path, e))?;
         }
         let options = self.mapping(journal.is_some());
         let medium = Mapped::on(locked, &options).map_err(|e| Error::from_medium(path, e))?;
@@ -169,8 +170,10 @@ impl Options {
         path: &Path,
         finishes: bool,
     ) -> Result<Store, Error> {
+        // If the file needs its journal, that is there, of whatever size.
+        let is_new = matches!(Journaled::is_needed_by(locked.file()), Ok(false));
         let medium = Journaled::on_traced(locked, journal, trace).map_err(|error| match error {
-            JournalError::Medium(source) if is_full(&source) => {
+            JournalError::Medium(source) if is_new && source.is_full() => {
                 Error::NoJournalSpace { path: path.into(), wanted: journal.journal_bytes, source }
             }
             other => Error::from_journal(path, other),
@@ -243,7 +246,7 @@ impl Options {
 
     /// Returns the error of a failed creation: `Full` if the device had no space for the file.
     fn creating(&self, path: &Path, error: MediumError) -> Error {
-        if is_full(&error) {
+        if error.is_full() {
             return Error::Full { path: path.into(), wanted: self.bytes(), source: error };
         }
         Error::from_medium(path, error)
@@ -267,13 +270,6 @@ fn check_no_pairs(pool: &FilePool) -> Result<(), Corrupt> {
         }
     }
     Ok(())
-}
-
-/// Returns `true` if the system refused space.
-fn is_full(error: &MediumError) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    let MediumError::System { source, .. } = error else { return false };
-    matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Syncs the folder of a file, so that the file's name survives a power cut. The file itself is

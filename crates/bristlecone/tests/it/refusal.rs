@@ -6,6 +6,7 @@
 use crate::{journaled, mapped, place};
 use bristlecone::{Durability, Error, ErrorKind, Store};
 use std::path::Path;
+use std::time::Duration;
 
 /// The calls of a creation that a system can refuse. Each of them has its own step.
 const CALLS: [(&str, libc::c_long); 7] = [
@@ -176,6 +177,25 @@ fn writes_go_on_where_the_system_refuses_a_barrier_since_the_open() {
     assert!(held >= 200, "{held} blocks wait");
     store.pool().collect();
     assert_eq!(store.pool().waiting_blocks(), 0);
+}
+
+/// A file system that had become read-only, or a device that failed, was told as a full one: a
+/// program that then deletes its oldest pairs loses them for nothing.
+#[test]
+fn a_growth_that_fails_for_another_reason_than_space_is_no_full_store() {
+    for options in [mapped(), journaled(Durability::Interval(Duration::from_millis(5)))] {
+        let place = place();
+        let store = options.create(&place.path).unwrap();
+        let fill = || (0..20_000_u32).try_for_each(|key| store.put(key.to_be_bytes(), [7; 300]));
+        let Some(filled) = refused(libc::SYS_fallocate, fill) else {
+            return eprintln!("skipped: the system has no filters of calls");
+        };
+        let is_told = matches!(filled, Err(Error::System { .. }));
+        assert!(is_told, "{:?}: {filled:?}", store.durability());
+        assert!(store.delete(0_u32.to_be_bytes()).unwrap());
+        fill().unwrap();
+        store.close().unwrap();
+    }
 }
 
 /// A folder that stays, as a mount does, or one of another user in a shared folder, once blocked

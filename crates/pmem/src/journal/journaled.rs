@@ -174,11 +174,12 @@ impl Journaled {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn make_whole(locked: &LockedFile) -> Result<(), JournalError> {
+    pub fn make_whole(locked: &LockedFile, options: &JournalOptions) -> Result<(), JournalError> {
         let Some(mark) = read_mark(locked.file())? else { return Ok(()) };
         if !mark.needs {
             return mark.settle(locked.file());
         }
+        check_memory(locked, options)?;
         let pool =
             locked.file().try_clone().map_err(|e| JournalError::system("open the file", e))?;
         let (folder, ring) = Folder::open(locked.path(), pool, &mark)?;

@@ -95,7 +95,7 @@ fn a_pool_that_needs_its_journal_is_made_whole_without_an_open() {
     pool.grow(1 << 20).unwrap();
     drop(pool);
     let locked = || LockedFile::open_within(&path, Duration::ZERO);
-    Journaled::make_whole(&locked().unwrap()).unwrap();
+    Journaled::make_whole(&locked().unwrap(), &JournalOptions::default()).unwrap();
     assert!(!folder.path().join("a.pool.journal").exists());
     let plain = Mapped::open(&path, &FileOptions::default()).unwrap();
     let (pool, opened) = Pool::open(plain).unwrap();
@@ -173,7 +173,10 @@ fn a_journal_of_another_time_is_refused() {
         let opened = Journaled::open(&path, &options(durability));
         assert!(matches!(opened, Err(JournalError::Foreign { .. })), "{opened:?}");
     }
-    let made = Journaled::make_whole(&LockedFile::open_within(&path, Duration::ZERO).unwrap());
+    let made = Journaled::make_whole(
+        &LockedFile::open_within(&path, Duration::ZERO).unwrap(),
+        &JournalOptions::default(),
+    );
     assert!(matches!(made, Err(JournalError::Foreign { .. })), "{made:?}");
     swap(&own, &other);
     assert_eq!(answer(&open(&path, Durability::Commit).0), 7);
@@ -381,7 +384,11 @@ fn a_journal_that_the_original_of_a_whole_copy_needs_is_set_aside() {
     }
     put(&pool, 8);
     drop(pool);
-    Journaled::make_whole(&LockedFile::open_within(&copy[0], Duration::ZERO).unwrap()).unwrap();
+    Journaled::make_whole(
+        &LockedFile::open_within(&copy[0], Duration::ZERO).unwrap(),
+        &JournalOptions::default(),
+    )
+    .unwrap();
     std::fs::rename(&path[0], &moved[0]).unwrap();
     std::fs::rename(&copy[0], &path[0]).unwrap();
     drop(Journaled::open(&path[0], &options(Durability::Commit)).unwrap());
