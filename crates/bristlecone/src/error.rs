@@ -365,9 +365,10 @@ pub enum Error {
         source: JournalError,
     },
     /// A write of the journal has failed before. Reads go on; no write is taken until the store is
-    /// opened again, and what was not synced may be lost.
+    /// opened again, and what was not synced may be lost. The same follows if another program
+    /// removes the journal; then nothing is lost.
     #[error(
-        "{}: a write of the journal has failed, so writes have ended: open the store again",
+        "{}: a write of the journal has failed, or the journal was removed, so writes have ended: open the store again",
         path.display()
     )]
     WritesEnded {

@@ -167,6 +167,35 @@ fn a_store_beside_the_journal_of_another_is_damaged_and_no_refusal_of_the_system
     assert_eq!(error.kind(), ErrorKind::Damaged);
 }
 
+/// A cleaner removed the folder of a store that was open. Writes were acknowledged as before, and a
+/// kill lost all that the file lacked.
+#[test]
+fn a_journal_that_is_removed_ends_writing_and_nothing_is_lost() {
+    for (durability, writes_max) in KINDS.into_iter().zip([20_000, 20_000_000]) {
+        let place = place();
+        let options = journaled(durability);
+        let store = options.create(&place.path).unwrap();
+        store.put("first", "1").unwrap();
+        std::fs::remove_dir_all(journal_of(&place.path)).unwrap();
+        let key = |number: u32| (number % 100).to_be_bytes();
+        let write = |number: &u32| store.put(key(*number), number.to_be_bytes()).is_ok();
+        let written = (0..writes_max).take_while(write).count() as u32;
+        assert!(written < writes_max, "{durability:?}: no write is refused");
+        let error = store.put("last", "").unwrap_err();
+        assert!(matches!(error, Error::WritesEnded { .. }), "{error}");
+        assert!(store.contains("first").unwrap());
+        drop(store);
+        let store = options.open(&place.path).unwrap();
+        assert!(store.contains("first").unwrap());
+        for number in written.saturating_sub(100)..written {
+            let found = store.get(key(number)).unwrap().unwrap();
+            // The write that was refused may be there.
+            let is_next = number + 100 == written && found == written.to_be_bytes();
+            assert!(found == number.to_be_bytes() || is_next, "{durability:?}: {number}");
+        }
+    }
+}
+
 /// A program may number its stores, in a folder that is named like a journal. To open the store
 /// beside it once removed all of them: a pool begins as the files of a journal do.
 #[test]

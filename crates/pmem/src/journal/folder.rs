@@ -267,6 +267,12 @@ impl Folder {
         matches!(both, (Ok(here), Ok(there)) if is_same(&here, &there))
     }
 
+    /// Returns `true` if no path leads to the first segment any more, and one leads to the pool.
+    pub(super) fn is_removed(&self) -> bool {
+        let links = |place| self.file(place).metadata().map(|metadata| metadata.nlink());
+        matches!((links(Place::Segment(0)), links(Place::Pool)), (Ok(0), Ok(1..)))
+    }
+
     fn sync_file(&self, place: Place) -> io::Result<()> {
         if let Some(trace) = &self.trace {
             trace.sync(place.segment())?;

@@ -258,6 +258,7 @@ impl SharedJournal {
             let is_due = last.elapsed() >= interval;
             if is_due {
                 last = Instant::now();
+                self.end_if_removed();
             }
             let drained = self.drain().unwrap_or(0);
             let filling = drained_at.elapsed();
@@ -272,6 +273,18 @@ impl SharedJournal {
                 Duration::try_from_secs_f64(filling.as_secs_f64() * eighth / drained as f64);
             let rest = interval.saturating_sub(last.elapsed());
             std::thread::park_timeout(pause.map_or(rest, |pause| pause.min(rest)));
+        }
+    }
+
+    /// If another program has removed the journal, makes the pool file whole, as a close does, and
+    /// ends writing: a kill would lose what only the journal had.
+    fn end_if_removed(&self) {
+        let journal = &self.journal;
+        if journal.check().is_ok() && journal.disk.is_removed() {
+            // What has entered is drained and written. A later fence waits until writing has ended.
+            // So no page holds a store that its thread made behind such a fence.
+            journal.ring.close();
+            let _ = journal.finish(); // An error ends writing too (I8).
         }
     }
 

@@ -222,10 +222,11 @@ pub enum MediumError {
         /// The largest size that the options allow, in bytes.
         limit: u64,
     },
-    /// A write of the journal has failed, so no later write is durable. Reads go on.
+    /// A write of the journal has failed, or another program has removed the journal, so no later
+    /// write is durable. Reads go on.
     #[error(
-        "a write of the journal has failed before: writes are refused until the store is opened \
-         again"
+        "a write of the journal has failed before, or the journal was removed: writes are refused \
+         until the store is opened again"
     )]
     Poisoned,
     /// The system does not place pages on a node of the placement.
