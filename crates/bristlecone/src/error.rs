@@ -355,8 +355,8 @@ pub enum Error {
         /// The greatest length that a store takes, in bytes.
         maximum: usize,
     },
-    /// The store was open with a journal, which is missing or incomplete, or the file system keeps
-    /// nothing over a power cut.
+    /// The store was open with a journal, which is missing or incomplete; or the file system keeps
+    /// nothing over a power cut; or the file is mounted without its folder.
     #[error("{}: {source}", path.display())]
     Journal {
         /// The path of the store.
