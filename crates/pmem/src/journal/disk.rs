@@ -58,6 +58,8 @@ pub(super) enum Breach {
     ReadsUnnoted,
     /// A close marks the pool as whole before its pages are synced.
     WholeBeforePages,
+    /// A recovery does not sync the pages that it writes.
+    RecoveryUnsynced,
 }
 
 /// The files of a pool and its journal. A sector of 512 B is written whole or not at all, and what

@@ -6,7 +6,7 @@ use super::lines::{Journal, copy_of};
 use super::noted;
 use super::pages::PAGE_BYTES;
 use super::point::Geometry;
-use super::recovery::Opening;
+use super::recovery::{Opening, end_journal};
 use super::ring::Ring;
 use crate::line::{LINE_BYTES, LINE_WORDS};
 use crate::medium::{Mapped, Medium, MediumError, words_at};
@@ -47,6 +47,9 @@ enum Step {
     Kill,
     /// The pool is closed, and opened again.
     Close,
+    /// The process dies. The next makes the pool whole, as one without a journal does, and opens
+    /// it.
+    MakeWhole,
 }
 
 /// The content of a line: all of its words are the number of the record.
@@ -155,6 +158,14 @@ impl Run {
             Step::Kill => self.reopen()?,
             Step::Close => {
                 self.journal.finish().map_err(|e| e.to_string())?;
+                self.acknowledge(false);
+                self.reopen()?;
+            }
+            Step::MakeWhole => {
+                let ring = ring_of(Some(&words_of(&self.journal.ring)));
+                let memory = Mapped::anonymous(PAGES * PAGE_BYTES).unwrap();
+                end_journal(&self.disk, &memory, Some(&ring), Some([self.boot; 2]))
+                    .map_err(|e| e.to_string())?;
                 self.acknowledge(false);
                 self.reopen()?;
             }
@@ -323,7 +334,7 @@ fn judge(
 }
 
 const SHORT: &[Step] = &[Step::Put(0), Step::Sync];
-use Step::{Checkpoint, Close, FailSync, Free, Kill, Put, Sync};
+use Step::{Checkpoint, Close, FailSync, Free, Kill, MakeWhole, Put, Sync};
 
 /// The histories, by name.
 const HISTORIES: &[(&str, &[Step])] = &[
@@ -344,6 +355,9 @@ const HISTORIES: &[(&str, &[Step])] = &[
     ("a failed sync and a kill", &[Put(2), Put(0), FailSync, Kill, Put(2), Sync]),
 ];
 
+/// A history in which a process without a journal makes the pool whole.
+const MADE_WHOLE: &[Step] = &[Put(0), Sync, Put(2), Put(0), MakeWhole, Put(2), Sync];
+
 /// Searches every history. Returns the number of images, or the first finding.
 fn search_all(breach: Option<Breach>, depth: u32) -> Result<u64, String> {
     let mut visited = 0;
@@ -361,6 +375,17 @@ fn search_all(breach: Option<Breach>, depth: u32) -> Result<u64, String> {
     let wrapping = Search { breach, then: SHORT, depth: 0, images: 8 };
     let named = |error| format!("segments that are used again: {error}");
     search(empty(), &wrap(), wrapping, None, 1, None, &mut visited).map_err(named)?;
+    let named = |error| format!("made whole: {error}");
+    search(
+        empty(),
+        MADE_WHOLE,
+        Search { breach, then: SHORT, depth, images: IMAGES_MAX },
+        None,
+        1,
+        None,
+        &mut visited,
+    )
+    .map_err(named)?;
     let named = |error| format!("parts: {error}");
     search(empty(), &frees(), wrapping, None, 1, None, &mut visited).map_err(named)?;
     Ok(visited)
@@ -450,6 +475,7 @@ fn each_broken_rule_of_syncs_and_opens_is_found() {
         Breach::RetrySync,
         Breach::TrustCache,
         Breach::WholeBeforePages,
+        Breach::RecoveryUnsynced,
     ]);
 }
 

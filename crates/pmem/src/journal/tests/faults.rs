@@ -55,7 +55,7 @@ fn run(disk: &Recorder, steps: &[Step]) -> Option<Run> {
                 is_closed
             }
             Step::Kill => true,
-            Step::FailSync => break,
+            Step::FailSync | Step::MakeWhole => break,
         };
         if opens_again && let Err(error) = run.reopen() {
             assert!(disk.has_failed(), "{error}");
