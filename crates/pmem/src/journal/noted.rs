@@ -86,3 +86,33 @@ fn take_from(
         noted.retain(|range| !is_ours(range));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_fence_takes_each_line_of_each_flush() {
+        const LINES: usize = 6;
+        // Nothing reads what is there.
+        let base = LINE_BYTES << 32;
+        let flushes = [(0, 1), (0, 4), (0, 2), (3, 1), (2, 3), (5, 1), (5, 1)];
+        for flushes in (1..=flushes.len()).map(|count| &flushes[..count]) {
+            for &(first, lines) in flushes {
+                note(base + first * LINE_BYTES, lines * LINE_BYTES);
+            }
+            let taken = RefCell::new((BTreeSet::new(), 0));
+            take(base, LINES * LINE_BYTES, |ranges, lines| {
+                let (taken, count) = &mut *taken.borrow_mut();
+                for &(first, lines) in ranges {
+                    taken.extend((0..lines).map(|line| (first - base) / LINE_BYTES + line));
+                    *count += lines as u64;
+                }
+                assert_eq!(*count, lines);
+            });
+            let flushed = flushes.iter().flat_map(|&(first, lines)| first..first + lines);
+            assert_eq!(taken.into_inner().0, flushed.collect(), "{flushes:?}");
+        }
+    }
+}

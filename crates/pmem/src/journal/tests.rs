@@ -583,6 +583,34 @@ fn every_fence_of_every_thread_is_in_the_ring_after_a_kill() {
 
 /// A signal ends a service when the machine goes down. The file systems are synced after that, so
 /// the ring is whole, but of another boot.
+/// The writer stores to one word after the other. So the words of a state do not increase along the
+/// line, and the first is at most one ahead of the last.
+#[test]
+fn a_copy_is_a_state_that_the_line_had() {
+    const ROUNDS: u64 = 30_000;
+    let memory = Mapped::anonymous(PAGE_BYTES).unwrap();
+    let words = words_at(&memory, PmPtr::NULL, LINE_WORDS).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1..=ROUNDS {
+                for word in words {
+                    memory.store(word, number);
+                    // Else no two readings of a copy would agree.
+                    (0..20).for_each(|_| core::hint::spin_loop());
+                }
+            }
+        });
+        loop {
+            let copy = copy_of(&words.as_chunks().0[0]);
+            let [first, .., last] = copy;
+            assert!(copy.is_sorted_by(|a, b| a >= b) && first - last <= 1, "{copy:?}");
+            if last == ROUNDS {
+                break;
+            }
+        }
+    });
+}
+
 #[test]
 fn a_restart_in_order_after_a_kill_loses_nothing() {
     for loses_slot in [false, true] {
