@@ -368,7 +368,8 @@ pub enum Error {
     /// opened again, and what was not synced may be lost. The same follows if another program
     /// removes the journal; then nothing is lost.
     #[error(
-        "{}: a write of the journal has failed, or the journal was removed, so writes have ended: open the store again",
+        "{}: a write of the journal has failed, or the journal was removed, so writes have ended: \
+         open the store again",
         path.display()
     )]
     WritesEnded {

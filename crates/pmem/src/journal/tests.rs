@@ -581,8 +581,6 @@ fn every_fence_of_every_thread_is_in_the_ring_after_a_kill() {
     }
 }
 
-/// A signal ends a service when the machine goes down. The file systems are synced after that, so
-/// the ring is whole, but of another boot.
 /// The writer stores to one word after the other. So the words of a state do not increase along the
 /// line, and the first is at most one ahead of the last.
 #[test]
@@ -611,6 +609,8 @@ fn a_copy_is_a_state_that_the_line_had() {
     });
 }
 
+/// A signal ends a service when the machine goes down. The file systems are synced after that, so
+/// the ring is whole, but of another boot.
 #[test]
 fn a_restart_in_order_after_a_kill_loses_nothing() {
     for loses_slot in [false, true] {
