@@ -54,6 +54,13 @@ defects! {
         "the right leaf of a split begins with stamp 0: old log entries of its keys count",
         "merge and split in one pass",
     ),
+    /// A collection goes on where the last one of this life has ended.
+    CursorKept = own(
+        "ccl-btree",
+        "cursor-kept",
+        "the second collection of a life logs nothing again and frees the logs of live entries",
+        "log garbage collection by epochs",
+    ),
     /// A remove frees the record of its key while log entries name it.
     RecordEarly = own(
         "ccl-btree",

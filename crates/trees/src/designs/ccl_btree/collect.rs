@@ -25,7 +25,7 @@ use crate::inner::{load, store};
 use crate::key::Key;
 use crate::spec::Cost;
 use bristlecone_pmem::sync::{Guard, OnDram};
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
 use core::sync::atomic::Ordering;
 
 /// The most buffer nodes that one step visits. Most nodes may be empty in a tree that was larger.
@@ -102,7 +102,9 @@ impl<M: Medium, K: Key, const BATCH: usize, T: Techniques> CclBTreeIndex<M, K, B
             return false;
         }
         self.log.begin_epoch();
-        collector.cursor.store(0, Ordering::Relaxed);
+        if !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::CursorKept)) {
+            collector.cursor.store(0, Ordering::Relaxed);
+        }
         collector.end.store(self.buffers.end(), Ordering::Relaxed);
         store::<M>(&self.log.phase, phase);
         true
