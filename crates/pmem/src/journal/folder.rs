@@ -337,7 +337,7 @@ impl Disk for Folder {
 
 /// Says in `error` how many descriptors an open store takes, if this process may have no more.
 fn with_descriptors(error: io::Error, geometry: Geometry) -> io::Error {
-    /// Those of the pool, its ring, and one that a step needs for a moment.
+    /// The descriptors of the pool, of its ring, and of a step that needs one for a moment.
     const OTHERS: u64 = 3;
     if error.raw_os_error() != Some(Errno::MFILE.raw_os_error()) {
         return error;
