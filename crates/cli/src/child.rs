@@ -3,8 +3,9 @@
 use anyhow::{Context, bail};
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// The moment of the kill: a time after a number of acknowledgements.
@@ -34,6 +35,17 @@ pub(crate) fn command() -> anyhow::Result<Command> {
     Ok(Command::new(program))
 }
 
+/// Starts a thread of `scope`.
+///
+/// # Errors
+/// The system has no thread for this process, as `ulimit -u` or a control group may say.
+pub(crate) fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> anyhow::Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work).context("cannot start a thread")
+}
+
 /// Runs `command`. Kills it with SIGKILL at `moment`; without a moment it finishes. `count` returns
 /// the number of acknowledgements in a part of its output.
 ///
@@ -49,9 +61,9 @@ pub(crate) fn run(
     let mut child = command.spawn().context("start the child process")?;
     let Some(mut pipe) = child.stdout.take() else { bail!("the child has no output") };
     let (reached, wait) = channel();
-    let acknowledged = std::thread::scope(|scope| -> io::Result<Vec<u8>> {
+    let acknowledged = std::thread::scope(|scope| -> anyhow::Result<Vec<u8>> {
         // This thread always drains the pipe, so the child never waits for room in it.
-        let reader = scope.spawn(move || {
+        let reader = start(scope, move || -> io::Result<Vec<u8>> {
             let mut counted = 0;
             let mut text = Vec::new();
             let mut part = vec![0; 64 << 10];
@@ -70,18 +82,25 @@ pub(crate) fn run(
                 text.extend_from_slice(&part[..length]);
             }
         });
+        let reader = reader.or_else(|error| end(&mut child).and(Err(error)))?;
         if wait.recv().is_ok() {
             // A sleep, not a synchronisation: the kill may come at any moment of the work.
             std::thread::sleep(moment.map_or(Duration::ZERO, |moment| moment.then));
             child.kill()?;
         }
-        reader.join().expect("the reading thread panicked")
-    })
-    .context("read the acknowledgements of the child")?;
+        let read = reader.join().expect("the reading thread panicked");
+        read.context("read the acknowledgements of the child")
+    })?;
     let status = child.wait().context("wait for the child")?;
     let killed = status.signal() == Some(SIGKILL);
     if !killed && !status.success() {
         bail!("the child process failed: {status}");
     }
     Ok(KilledChild { acknowledged, killed })
+}
+
+/// Kills `child`, for which this process has no thread.
+pub(crate) fn end(child: &mut Child) -> anyhow::Result<()> {
+    child.kill().and_then(|()| child.wait()).context("end the child process")?;
+    Ok(())
 }

@@ -6,6 +6,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// The time that work must last before its progress is shown.
@@ -169,11 +170,11 @@ impl Spinner {
 }
 
 /// Runs `work` and returns its result. Shows `what` on standard error if `work` lasts more than a
-/// second.
+/// second, and the system has a thread for that.
 pub fn waiting<R>(what: &'static str, work: impl FnOnce() -> R) -> R {
     let (done, wait) = channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        let _ = Builder::new().spawn_scoped(scope, move || {
             let mut line = StatusLine::new();
             // The channel is closed when `work` has returned.
             while wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {

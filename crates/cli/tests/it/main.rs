@@ -11,6 +11,7 @@ mod moved;
 mod open;
 mod salvage;
 mod store;
+mod threads;
 mod torture;
 
 use bristlecone_console::testing::{self, Done, lines, objects};

@@ -1,6 +1,7 @@
 //! The speed of the store on the words, and the cost of an insert.
 
 use super::expect::value_of;
+use crate::child;
 use bristlecone::{Options, Store};
 use std::path::Path;
 use std::time::Instant;
@@ -44,8 +45,8 @@ fn each<'a>(
         let work = &work;
         let parts = pairs.chunks(pairs.len().div_ceil(threads).max(1));
         let threads: Vec<_> =
-            parts.map(|part| scope.spawn(move || part.iter().try_for_each(work))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread panicked"))
+            parts.map(|part| child::start(scope, move || part.iter().try_for_each(work))).collect();
+        threads.into_iter().try_for_each(|thread| thread?.join().expect("a thread panicked"))
     })?;
     Ok(pairs.len() as f64 / start.elapsed().as_secs_f64().max(1e-9))
 }

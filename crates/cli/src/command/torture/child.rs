@@ -2,6 +2,7 @@
 
 use super::args::options;
 use super::steps::{Load, key_of, value_of, version_of};
+use crate::child::start;
 use crate::session::Promise;
 use anyhow::Context;
 use bristlecone::Store;
@@ -78,29 +79,39 @@ pub(super) fn work(
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let is_over = &is_over;
-        let writers: Vec<_> = (0..load.threads)
-            .map(|thread| scope.spawn(move || write(store, acknowledge, load, thread, steps)))
-            .collect();
-        let reader = scope.spawn(move || read(store, acknowledge, load, is_over));
+        let writer = |thread| move || write(store, acknowledge, load, thread, steps, is_over);
+        let mut writers = Vec::new();
+        let started = (0..load.threads).try_for_each(|thread| {
+            writers.push(start(scope, writer(thread))?);
+            anyhow::Ok(())
+        });
+        let reader =
+            started.and_then(|()| start(scope, move || read(store, acknowledge, load, is_over)));
+        // Without one of its threads the work ends.
+        is_over.store(reader.is_err(), Ordering::Relaxed);
         let ended: Vec<anyhow::Result<()>> =
             writers.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect();
         is_over.store(true, Ordering::Relaxed);
-        let read = reader.join().expect("the reading thread panicked");
+        let read = reader.and_then(|reader| reader.join().expect("the reading thread panicked"));
         ended.into_iter().chain([read]).collect()
     })
 }
 
-/// Does the steps of a thread, or the first `steps` of them. Acknowledges each after it has
-/// returned.
+/// Does the steps of a thread, or the first `steps` of them, until the work is over. Acknowledges
+/// each after it has returned.
 fn write(
     store: &Store,
     acknowledge: Acknowledge<'_>,
     load: Load,
     thread: u64,
     steps: Option<u64>,
+    is_over: &AtomicBool,
 ) -> anyhow::Result<()> {
     let most = steps.map_or(usize::MAX, |steps| steps as usize);
     for (step, done) in load.steps(thread).take(most).zip(1..) {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
         let key = key_of(step.key);
         match step.version {
             Some(version) => store.put(&key, value_of(step.key, version))?,

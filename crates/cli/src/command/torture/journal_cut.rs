@@ -322,8 +322,8 @@ fn perform(
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let has_ended = &has_ended;
-        let spawn = |seed| scope.spawn(move || sync(store, seed, recording, has_ended));
-        let syncer = syncs.map(spawn);
+        let spawn = |seed| child::start(scope, move || sync(store, seed, recording, has_ended));
+        let syncer = syncs.map(spawn).transpose()?;
         let worked = work(store, load, Some(steps), &acknowledge);
         has_ended.store(true, Ordering::Relaxed);
         let synced = syncer.map(|thread| thread.join().expect("the syncing thread panicked"));

@@ -4,6 +4,7 @@
 use super::args;
 use super::ledger::{Done, Ledger, Verdict};
 use super::prefix::Promised;
+use crate::child;
 use crate::session::Promise;
 use anyhow::{Context, bail};
 use bristlecone::{Error, ErrorKind, Options, Store};
@@ -120,24 +121,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Runs a judging process, and kills it if it takes too long.
 pub(super) fn run_judge(command: &mut Command) -> anyhow::Result<Finding> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().context("start the judging process")?;
-    let mut pipe = child.stdout.take().context("the judging process has no output")?;
+    let mut process = command.spawn().context("start the judging process")?;
+    let mut pipe = process.stdout.take().context("the judging process has no output")?;
     let (ended, end) = channel();
     let (text, hung) = std::thread::scope(|scope| {
-        let reader = scope.spawn(move || {
+        let reader = child::start(scope, move || {
             let mut text = String::new();
             let read = pipe.read_to_string(&mut text);
             let _ = ended.send(()); // Fails only if the other thread is dead.
             read.map(|_| text)
         });
+        let reader = reader.or_else(|error| child::end(&mut process).and(Err(error)))?;
         let hung = end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
         if hung {
-            child.kill()?;
+            process.kill()?;
         }
         let text = reader.join().expect("the reading thread panicked")?;
         anyhow::Ok((text, hung))
     })?;
-    let status = child.wait().context("wait for the judging process")?;
+    let status = process.wait().context("wait for the judging process")?;
     Ok(match read(&text).filter(|_| status.success()) {
         Some(finding) => finding,
         None if hung => Finding::Hung,
