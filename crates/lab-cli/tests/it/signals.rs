@@ -1,4 +1,5 @@
 //! Benchmarks that a signal ends leave no file behind.
+#![expect(unsafe_code, reason = "the standard library sets no actions of signals")]
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -16,7 +17,21 @@ fn names(prefix: &str) -> Vec<String> {
 /// whose name ends with `awaited`, and waits until its output is closed: by all of its processes.
 #[track_caller]
 fn leaves_nothing(arguments: &[&str], awaited: &str, signal: (&str, i32)) {
-    let child = Command::new(env!("CARGO_BIN_EXE_bristlecone-lab"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bristlecone-lab"));
+    let act_by_default = || {
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: the action is the default, which is no function of this process.
+            if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // These tests may run in the background of a shell, which ignores such signals for all of its
+    // children.
+    // SAFETY: the function makes system calls that a child of `fork` may make.
+    unsafe { command.pre_exec(act_by_default) };
+    let child = command
         .args(["bench", "--design", "fptree", "--workload", "reopen-crash", "--reps", "1000"])
         .args(arguments)
         .stdin(Stdio::null())
