@@ -35,6 +35,9 @@ impl Options {
 
     /// Sets the size of the journal, in bytes. A journal that is in use keeps its size. Default: 64
     /// MiB.
+    ///
+    /// The store holds each file of the journal open, which takes 67 file descriptors, or 19 if it
+    /// has 1 MiB.
     pub fn journal_bytes(mut self, bytes: u64) -> Self {
         self.journal.journal_bytes = bytes;
         self

@@ -356,7 +356,8 @@ pub enum Error {
         maximum: usize,
     },
     /// The store was open with a journal, which is missing or incomplete; or the file system keeps
-    /// nothing over a power cut; or the file is mounted without its folder.
+    /// nothing over a power cut; or the file is mounted without its folder; or its journal cannot
+    /// have its name.
     #[error("{}: {source}", path.display())]
     Journal {
         /// The path of the store.
@@ -366,9 +367,9 @@ pub enum Error {
     },
     /// A write of the journal has failed before. Reads go on; no write is taken until the store is
     /// opened again, and what was not synced may be lost. The same follows if another program
-    /// removes the journal; then nothing is lost.
+    /// removes the journal, or puts another in its place; then nothing is lost.
     #[error(
-        "{}: a write of the journal has failed, or the journal was removed, so writes have ended: \
+        "{}: a write of the journal has failed, or the journal was removed or replaced, so writes have ended: \
          open the store again",
         path.display()
     )]
@@ -426,6 +427,7 @@ impl Error {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::TooSmall { .. }
+            | Self::Journal { source: JournalError::NameTooLong { .. }, .. }
             | Self::ForkedChild { .. }
             | Self::KeyTooLong { .. }
             | Self::ValueTooLong { .. } => ErrorKind::Usage,

@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::store::Store;
 use bristlecone_pmem::journal::{DiskTrace, JournalError, JournalOptions, Journaled};
 use bristlecone_pmem::layout::CHUNK_BYTES;
-use bristlecone_pmem::medium::{FileOptions, LockedFile, MediumError, Storage};
+use bristlecone_pmem::medium::{FileOptions, LockedFile, MediumError, Storage, sync_name};
 use bristlecone_pmem::pool::{
     FileState, HEADER_BYTES, Opened, POOL_BYTES_MIN, Root, check_original, check_version,
     holds_nothing, is_closed,
@@ -26,7 +26,6 @@ use bristlecone_pmem::{
 };
 use bristlecone_trees::leaf::pairs::LeafBytes;
 use std::fs::{File, FileType, TryLockError};
-use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ impl Options {
     pub(crate) fn begin(&self, path: &Path) -> Result<Store, Error> {
         self.check(path)?;
         let locked = LockedFile::create(path).map_err(|e| self.creating(path, e))?;
-        let journal = self.journal_on(&locked, path)?;
+        let journal = self.new_journal_on(&locked, path)?;
         let options = self.creation(journal.is_some());
         let medium = Mapped::begin_on(locked, POOL_BYTES_MIN, &options);
         self.fill(medium.map_err(|e| self.creating(path, e))?, journal.as_ref(), path)
@@ -97,7 +96,7 @@ impl Options {
     fn recreate(&self, path: &Path) -> Result<Store, Error> {
         self.check(path)?;
         let locked = self.lock(path)?;
-        let journal = self.journal_on(&locked, path)?;
+        let journal = self.new_journal_on(&locked, path)?;
         let options = self.creation(journal.is_some());
         let medium = Mapped::recreate(locked, POOL_BYTES_MIN, &options, holds_nothing);
         self.fill(medium.map_err(|e| self.creating(path, e))?, journal.as_ref(), path)
@@ -131,6 +130,20 @@ impl Options {
                 ..self.journal
             })),
         }
+    }
+
+    /// Returns the options of the journal of a new store, as [`journal_on`](Self::journal_on), if
+    /// that can be made.
+    fn new_journal_on(
+        &self,
+        file: &LockedFile,
+        path: &Path,
+    ) -> Result<Option<JournalOptions>, Error> {
+        let journal = self.journal_on(file, path)?;
+        if journal.is_some() {
+            Journaled::check_place(file).map_err(|e| Error::from_journal(path, e))?;
+        }
+        Ok(journal)
     }
 
     /// Makes a store in a mapping without a pool.
@@ -228,7 +241,7 @@ impl Options {
         })?;
         let store = Store::create_in(Arc::new(pool), path)?;
         store.sync()?;
-        sync_folder(path)
+        sync_name(path)
             .map_err(|e| Error::from_system(path.into(), "make the file's name durable", e))?;
         Ok(store)
     }
@@ -270,25 +283,6 @@ fn check_no_pairs(pool: &FilePool) -> Result<(), Corrupt> {
         }
     }
     Ok(())
-}
-
-/// Syncs the folder of a file, so that the file's name survives a power cut. The file itself is
-/// synced.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let path = std::fs::canonicalize(path)?;
-    let Some(folder) = path.parent() else { return Ok(()) };
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Not every user may read the folder, and not every file system syncs one. Those that keep
-        // a journal wrote the name with the file.
-        Err(error) if is_unsupported(error.kind()) => Ok(()),
-        done => done,
-    }
-}
-
-/// Returns `true` if the system does not let this user sync a folder.
-fn is_unsupported(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
-    matches!(kind, PermissionDenied | InvalidInput | Unsupported)
 }
 
 /// Checks that there is a pool at `path`, before it is mapped: reads its first 160 KiB at most, and

@@ -3,6 +3,7 @@
 use crate::image::names_a_boot;
 use crate::{in_own_process, journaled, mapped, pairs, path_of_own_process, place, small};
 use bristlecone::{Domain, Durability, Error, ErrorKind, Store};
+use bristlecone_pmem::journal::JournalError;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -177,21 +178,93 @@ fn a_journal_that_is_removed_ends_writing_and_nothing_is_lost() {
         let store = options.create(&place.path).unwrap();
         store.put("first", "1").unwrap();
         std::fs::remove_dir_all(journal_of(&place.path)).unwrap();
-        let key = |number: u32| (number % 100).to_be_bytes();
-        let write = |number: &u32| store.put(key(*number), number.to_be_bytes()).is_ok();
-        let written = (0..writes_max).take_while(write).count() as u32;
-        assert!(written < writes_max, "{durability:?}: no write is refused");
-        let error = store.put("last", "").unwrap_err();
-        assert!(matches!(error, Error::WritesEnded { .. }), "{error}");
+        let written = write_until_refused(&store, writes_max);
         assert!(store.contains("first").unwrap());
         drop(store);
         let store = options.open(&place.path).unwrap();
         assert!(store.contains("first").unwrap());
-        for number in written.saturating_sub(100)..written {
-            let found = store.get(key(number)).unwrap().unwrap();
-            // The write that was refused may be there.
-            let is_next = number + 100 == written && found == written.to_be_bytes();
-            assert!(found == number.to_be_bytes() || is_next, "{durability:?}: {number}");
+        assert_written(&store, written);
+    }
+}
+
+/// Writes until one is refused. Returns the number of those that were not: the last hundred are of
+/// different keys.
+fn write_until_refused(store: &Store, most: u32) -> u32 {
+    let write = |number: &u32| store.put((number % 100).to_be_bytes(), number.to_be_bytes());
+    let written = (0..most).take_while(|number| write(number).is_ok()).count() as u32;
+    assert!(written < most, "no write is refused");
+    let error = store.put("last", "").unwrap_err();
+    assert!(matches!(error, Error::WritesEnded { .. }), "{error}");
+    written
+}
+
+/// Asserts that a store has what [`write_until_refused`] has written, and perhaps the write that
+/// was refused.
+fn assert_written(store: &Store, written: u32) {
+    for number in written.saturating_sub(100)..written {
+        let found = store.get((number % 100).to_be_bytes()).unwrap().unwrap();
+        let is_next = number + 100 == written && found == written.to_be_bytes();
+        assert!(found == number.to_be_bytes() || is_next, "{number} of {written}");
+    }
+}
+
+/// A journal was moved away while the store was open, and a copy of it came in its place. Writes
+/// were acknowledged as before, and a kill lost all that the copy lacked.
+#[test]
+fn a_journal_that_a_copy_replaces_ends_writing_and_nothing_is_lost() {
+    for (durability, writes_max) in KINDS.into_iter().zip([20_000, 20_000_000]) {
+        let place = place();
+        let options = journaled(durability);
+        let store = options.create(&place.path).unwrap();
+        store.put("first", "1").unwrap();
+        let [journal, moved] = [journal_of(&place.path), place.path.with_extension("moved")];
+        std::fs::rename(&journal, &moved).unwrap();
+        std::fs::create_dir(&journal).unwrap();
+        for entry in std::fs::read_dir(&moved).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), journal.join(entry.file_name())).unwrap();
+        }
+        let written = write_until_refused(&store, writes_max);
+        drop(store); // As a kill.
+        let store = options.open(&place.path).unwrap();
+        assert!(store.contains("first").unwrap());
+        assert_written(&store, written);
+    }
+}
+
+/// A journal that is moved while its store is open goes on: the store grows, and a close leaves the
+/// file whole. After a kill the next open says what is missing.
+#[test]
+fn a_journal_that_is_moved_while_it_is_open_loses_nothing_in_silence() {
+    for durability in KINDS {
+        let place = place();
+        let options = journaled(durability).growth_bytes(1 << 20);
+        let [journal, moved] = [journal_of(&place.path), place.path.with_extension("moved")];
+        let mut keys = 0;
+        for is_closed in [true, false] {
+            let store = options.open_or_create(&place.path).unwrap();
+            std::fs::rename(&journal, &moved).unwrap();
+            // As much as fills the file, and the journal, twice.
+            for _ in 0..4000 {
+                store.put(u32::to_be_bytes(keys), [7; 600]).unwrap();
+                keys += 1;
+            }
+            store.sync().unwrap();
+            let bytes = store.stats().pool_bytes;
+            assert!(bytes > 2 << 20, "{bytes}");
+            if is_closed {
+                store.close().unwrap();
+                std::fs::remove_dir_all(&moved).unwrap();
+                assert_eq!(count(&options.open(&place.path).unwrap()), u64::from(keys));
+                continue;
+            }
+            drop(store);
+            let error = options.open(&place.path).unwrap_err();
+            let is_missing =
+                matches!(error, Error::Journal { source: JournalError::Missing { .. }, .. });
+            assert!(is_missing, "{error}");
+            std::fs::rename(&moved, &journal).unwrap();
+            assert_eq!(count(&options.open(&place.path).unwrap()), u64::from(keys));
         }
     }
 }
@@ -200,7 +273,7 @@ fn a_journal_that_is_removed_ends_writing_and_nothing_is_lost() {
 /// beside it once removed all of them: a pool begins as the files of a journal do.
 #[test]
 fn a_store_in_the_folder_of_a_journal_is_no_part_of_it() {
-    for name in ["0001", "9999", "ring"] {
+    for name in ["0001.bristlecone", "9999.bristlecone", "ring"] {
         let place = place();
         let options = journaled(Durability::Commit);
         let other = journal_of(&place.path).join(name);
@@ -210,7 +283,7 @@ fn a_store_in_the_folder_of_a_journal_is_no_part_of_it() {
         store.close().unwrap();
         // If its file has the name of one of the journal, that is an error.
         let opened = options.create(&place.path);
-        assert_eq!(opened.is_ok(), name == "9999", "{name}: {opened:?}");
+        assert_eq!(opened.is_ok(), name.starts_with("9999"), "{name}: {opened:?}");
         opened.map(|store| store.close().unwrap()).ok();
         assert!(options.open(&other).unwrap().contains("a").unwrap(), "{name}");
     }

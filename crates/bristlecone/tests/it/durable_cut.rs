@@ -74,7 +74,8 @@ fn check(durability: Durability, least: impl Fn(u64) -> u64) -> usize {
         fs::create_dir(&journal).unwrap();
         fs::write(journal.join("ring"), &ring).unwrap();
         for (file, bytes) in files {
-            let path = file.map_or(path.clone(), |index| journal.join(format!("{index:04}")));
+            let path =
+                file.map_or(path.clone(), |index| journal.join(format!("{index:04}.bristlecone")));
             fs::write(path, bytes).unwrap();
         }
         let mut store = mapped().open(path).unwrap_or_else(|e| panic!("event {count}: {e}"));

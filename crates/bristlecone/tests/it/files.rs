@@ -1,7 +1,8 @@
 //! The store and the file that it is in: growth, removal, holes, the lock.
 
-use crate::{place, small};
-use bristlecone::{Error, ErrorKind, Store};
+use crate::{journaled, mapped, place, small};
+use bristlecone::{Durability, Error, ErrorKind, Store};
+use bristlecone_pmem::journal::JournalError;
 use std::fs::File;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -94,4 +95,78 @@ fn a_file_grows_by_no_more_than_a_step() {
     let length = std::fs::metadata(&place.path).unwrap().len();
     let store = Store::open(&place.path).unwrap();
     assert_eq!(store.stats().pool_bytes, length, "nothing is left prepared");
+}
+
+/// A name of over 247 bytes has no room for `.journal`, which a creation found out once the file
+/// was there; one of over 239 bytes none for a journal that is set aside, which blocked an open.
+#[test]
+fn a_name_that_is_too_long_for_a_journal_is_refused_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let journaled = journaled(Durability::Commit);
+    for bytes in [1, 239, 240, 247, 248, 255] {
+        let path = folder.path().join("n".repeat(bytes));
+        let is_short = bytes < 240;
+        for is_empty in [false, true] {
+            if is_empty {
+                File::create(&path).unwrap();
+            }
+            let created =
+                if is_empty { journaled.open_or_create(&path) } else { journaled.create(&path) };
+            match created {
+                Ok(store) => {
+                    assert!(is_short);
+                    store.close().unwrap();
+                }
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(!is_short && said.contains("up to 239"), "{bytes}: {said}");
+                    assert_eq!(error.kind(), ErrorKind::Usage);
+                    let left = path.metadata().ok().map(|found| found.len());
+                    assert_eq!(left, is_empty.then_some(0), "as it was");
+                }
+            }
+            std::fs::remove_file(&path).ok();
+        }
+        // A store that is there already needs no more room than its journal.
+        mapped().create(&path).unwrap().close().unwrap();
+        match journaled.open(&path) {
+            Ok(store) => {
+                assert!(bytes < 248);
+                store.close().unwrap();
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(bytes >= 248 && said.contains("up to 247"), "{bytes}: {said}");
+            }
+        }
+        mapped().open(&path).unwrap().close().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{bytes}");
+    }
+}
+
+/// What is there was removed if it was a link.
+#[test]
+fn a_link_in_the_place_of_a_journal_leaves_a_creation_undone() {
+    let place = place();
+    let link = place.path.with_extension("pool.journal");
+    std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+    let options = journaled(Durability::Commit);
+    for is_empty in [false, true] {
+        if is_empty {
+            File::create(&place.path).unwrap();
+        }
+        let created = if is_empty {
+            options.open_or_create(&place.path)
+        } else {
+            options.create(&place.path)
+        };
+        let error = created.unwrap_err();
+        let Error::Journal { source: JournalError::NotAFolder { .. }, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(error.kind(), ErrorKind::System);
+        assert_eq!(place.path.metadata().ok().map(|found| found.len()), is_empty.then_some(0));
+        assert!(link.is_symlink());
+    }
 }

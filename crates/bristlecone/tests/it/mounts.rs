@@ -8,9 +8,10 @@ use crate::{Place, journaled, place, small};
 use bristlecone::{Durability, Error, Options, Store};
 use bristlecone_pmem::journal::JournalError;
 use std::ffi::CString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
@@ -145,9 +146,51 @@ fn a_store_in_another_root_folder_has_its_journal_there() {
     fs::create_dir(root.path().join("old")).unwrap();
     let options = journaled(Durability::Commit);
     make(&options, &there);
+    let is_entered = in_root_folder(root.path(), |outside| {
+        let outside = outside.join(own.path.strip_prefix("/").unwrap());
+        // As killed ones, both need their journals.
+        let killed: Store = options.create(&own.path).unwrap();
+        killed.put("own", "1").unwrap();
+        drop(killed);
+        let store = options.open(&outside).unwrap();
+        store.put("new", "2").unwrap();
+        drop(store);
+        assert!(journal_of(&there).is_dir());
+        assert!(options.open(&own.path).unwrap().contains("own").unwrap());
+        let store = options.open(&there).unwrap();
+        assert!(store.contains("kept").unwrap() && store.contains("new").unwrap());
+    });
+    if !is_entered {
+        eprintln!("skipped: this user may not mount anything");
+    }
+}
+
+/// The name of a new file was made durable by the path without its links, which led nowhere, or to
+/// another folder: the creation failed.
+#[test]
+fn a_store_is_created_in_another_root_folder() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("old")).unwrap();
+    fs::create_dir(root.path().join("stores")).unwrap();
+    let there = root.path().join("stores/a.pool");
+    in_root_folder(root.path(), |outside| {
+        for options in [journaled(Durability::Commit), small().durability(Durability::Process)] {
+            let store = options.create(outside.join("stores/a.pool")).unwrap();
+            store.put("new", "1").unwrap();
+            drop(store);
+            let store = options.open(&there).unwrap();
+            assert!(store.contains("new").unwrap());
+            store.close().unwrap();
+            fs::remove_file(&there).unwrap();
+        }
+    });
+}
+
+/// Calls `work` with a path that leads from outside into `new_root`, the root folder of a thread.
+/// Returns `false` if this user may make none. `new_root` has a folder `old`.
+fn in_root_folder(new_root: &Path, work: impl FnOnce(&Path)) -> bool {
     let (entered, enters) = channel();
     let (ends, ended) = channel::<()>();
-    let new_root = root.path();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let enter = || {
@@ -163,22 +206,74 @@ fn a_store_in_another_root_folder_has_its_journal_there() {
             entered.send(enter()).unwrap();
             let _ = ended.recv();
         });
-        let Ok(thread) = enters.recv().unwrap() else {
-            drop(ends);
-            return eprintln!("skipped: this user may not mount anything");
-        };
-        let outside = format!("/proc/self/task/{thread}/root{}", own.path.display());
-        // As killed ones, both need their journals.
-        let killed: Store = options.create(&own.path).unwrap();
-        killed.put("own", "1").unwrap();
-        drop(killed);
-        let store = options.open(&outside).unwrap();
-        store.put("new", "2").unwrap();
-        drop(store);
-        assert!(journal_of(&there).is_dir());
-        assert!(options.open(&own.path).unwrap().contains("own").unwrap());
-        let store = options.open(&there).unwrap();
-        assert!(store.contains("kept").unwrap() && store.contains("new").unwrap());
+        let thread = enters.recv().unwrap();
+        if let Ok(thread) = &thread {
+            work(&PathBuf::from(format!("/proc/self/task/{thread}/root")));
+        }
         drop(ends);
+        thread.is_ok()
+    })
+}
+
+/// Takes the rights of root from this thread, if it has them.
+fn become_user() {
+    const NOBODY: libc::c_long = 65534;
+    // SAFETY: the call returns a number.
+    if unsafe { libc::geteuid() } == 0 {
+        // SAFETY: the call changes this thread alone.
+        done(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }).unwrap();
+    }
+}
+
+/// A folder that may be entered and not read cannot be opened to sync it. A store without a journal
+/// left the name of its file unsynced there, and one with a journal was refused.
+#[test]
+fn a_folder_that_may_not_be_read_can_have_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = std::thread::scope(|scope| {
+        let make = || {
+            let folder = folder.path().join("entered");
+            let path = folder.join("a.pool");
+            fs::set_permissions(folder.parent()?, Permissions::from_mode(0o777)).ok()?;
+            become_user();
+            fs::create_dir(&folder).unwrap();
+            fs::set_permissions(&folder, Permissions::from_mode(0o300)).unwrap();
+            fs::read_dir(&folder).unwrap_err();
+            for durability in [Durability::Commit, Durability::Process] {
+                let options = journaled(durability);
+                options.create(&path).unwrap().put("a", "b").unwrap(); // and a drop
+                let store = options.open(&path).unwrap();
+                assert!(store.contains("a").unwrap());
+                store.close().unwrap();
+                fs::remove_file(&path).unwrap();
+            }
+            fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+            Some(())
+        };
+        scope.spawn(make).join().unwrap()
+    });
+    assert_eq!(made, Some(()));
+}
+
+/// The mount of a folder that may not be read was not looked at: the journal lay beside the file,
+/// on another mount.
+#[test]
+fn a_file_that_is_mounted_by_itself_is_refused_where_its_folder_may_not_be_read() {
+    let [Place { path: real, .. }, Place { path: alone, .. }] = &[place(), place()];
+    make(&journaled(Durability::Commit), real);
+    fs::write(alone, "").unwrap();
+    with_mounts(|| {
+        mount(Some(real), alone, libc::MS_BIND).unwrap();
+        fs::set_permissions(alone, Permissions::from_mode(0o666)).unwrap();
+        fs::set_permissions(alone.parent().unwrap(), Permissions::from_mode(0o733)).unwrap();
+        become_user();
+        let error = small().durability(Durability::Commit).open(alone).unwrap_err();
+        let Error::Journal { source, .. } = &error else { panic!("{error}") };
+        if let JournalError::NotOnDisk { .. } = source {
+            return eprintln!("skipped: temporary files are not on a disk");
+        }
+        assert!(matches!(source, JournalError::MountedAlone { .. }), "{error}");
+        assert!(!journal_of(alone).exists());
     });
 }

@@ -58,6 +58,28 @@ pub enum JournalError {
         /// The folder of the journal.
         folder: String,
     },
+    /// The name of the journal is that of a link or a file. Through a link, a copy of the pool
+    /// would use up the journal of its original.
+    #[error(
+        "{path} is a link or a file in place of the journal, which is a folder beside its pool, so \
+         that a move or a copy takes both: move the folder to which a link leads there, or what is \
+         there away"
+    )]
+    NotAFolder {
+        /// The path of the link or file.
+        path: String,
+    },
+    /// The name of the file leaves no room for that of its journal.
+    #[error(
+        "a file with a journal needs room for NAME.journal beside it, and its name has {bytes} \
+         bytes: use up to {longest}, or Durability::Process"
+    )]
+    NameTooLong {
+        /// The length of the name, in bytes.
+        bytes: usize,
+        /// The longest name that the file may have, in bytes.
+        longest: usize,
+    },
     /// The system refused a call.
     #[error(transparent)]
     Medium(#[from] MediumError),

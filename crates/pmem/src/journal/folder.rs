@@ -13,7 +13,7 @@
 use super::disk::{Disk, Place};
 use super::error::JournalError;
 use super::frame;
-use super::leftovers::{RING, clear, remove, segment_name};
+use super::leftovers::{LEFT_BYTES, RING, clear, remove, segment_name};
 use super::mark::Mark;
 use super::options::JournalOptions;
 use super::point::Geometry;
@@ -22,11 +22,12 @@ use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
 use crate::medium::{
     MediumError, Storage, allocate, check_length, end_of_hole, fill_holes, is_same, mount_of,
+    sync_folder, without_links,
 };
 use parking_lot::Mutex;
-use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, fadvise, fallocate, fstatvfs};
 use rustix::io::{Errno, retry_on_intr};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{
@@ -38,6 +39,9 @@ use std::time::Instant;
 
 /// The size of a write of zeros, in bytes.
 const ZEROS_BYTES: u64 = 1 << 20;
+/// What the name of the folder has behind that of the pool file.
+const SUFFIX: &str = ".journal";
+
 /// The files of a pool and its journal on a disk.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -53,17 +57,24 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Returns the path of the folder beside `pool`, to which `path` leads. In the root folder of
-    /// another process (`/proc/PID/root`) the path without its links may lead to another file.
+    /// Returns the path of the folder beside `pool`, to which `path` leads.
     fn path_of(path: &Path, pool: &File) -> PathBuf {
-        let leads_there = |found: &PathBuf| {
-            let both = (pool.metadata(), fs::metadata(found));
-            matches!(both, (Ok(here), Ok(there)) if is_same(&here, &there))
-        };
-        let found = fs::canonicalize(path).ok().filter(leads_there);
-        let mut name = OsString::from(found.unwrap_or_else(|| path.into()));
-        name.push(".journal");
+        let mut name = OsString::from(without_links(path, pool));
+        name.push(SUFFIX);
         name.into()
+    }
+
+    /// Returns `true` if nothing lies in the place of the folder.
+    pub(super) fn is_absent(path: &Path, pool: &File) -> bool {
+        let found = fs::symlink_metadata(Self::path_of(path, pool));
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Checks that the folder of a new pool can be made, and set aside later.
+    pub(super) fn check_place(path: &Path, pool: &File) -> Result<(), JournalError> {
+        let folder = Self::path_of(path, pool);
+        check_kind(&folder)?;
+        check_name(&folder, pool, LEFT_BYTES)
     }
 
     /// Checks that the file system of `pool`, at `path`, keeps what it has synced, and that of the
@@ -72,7 +83,11 @@ impl Folder {
         let folder = Self::path_of(path, pool);
         let parent = folder.parent().unwrap_or(&folder);
         let beside = if folder.is_dir() { &folder } else { parent };
-        let [opened, parent] = [beside, parent].map(|path| File::open(path).ok());
+        // So opened, a folder need not be one that this user may read.
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let [opened, parent] =
+            [beside, parent].map(|path| rustix::fs::open(path, flags, Mode::empty()).ok());
+        let [opened, parent] = [opened, parent].map(|file| file.map(File::from));
         for file in [Some(pool), opened.as_ref()].into_iter().flatten() {
             if let Storage::Memory(kind) | Storage::Unsure(kind) = Storage::of_system(file)? {
                 return Err(JournalError::NotOnDisk { kind });
@@ -97,6 +112,8 @@ impl Folder {
     ) -> Result<(Self, Ring), JournalError> {
         let folder = Self::path_of(path, &pool);
         let failed = |e| JournalError::system("make the folder of the journal", e);
+        check_kind(&folder)?;
+        check_name(&folder, &pool, 0)?;
         former.map_or(Ok(()), |mark| mark.settle(&pool))?;
         clear(&folder, former.map(|mark| mark.nonce))?;
         let owner = pool.metadata().map_err(failed)?;
@@ -150,8 +167,7 @@ impl Folder {
             file.sync_all().map_err(failed)?;
         }
         for path in [folder, folder.parent().unwrap_or(folder)] {
-            let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-            File::open(path).and_then(|file| file.sync_all()).map_err(failed)?;
+            sync_folder(path, &pool).map_err(failed)?;
         }
         Ok(Self::new(folder.into(), pool, segments))
     }
@@ -166,6 +182,7 @@ impl Folder {
                 _ => JournalError::system("open the journal", with_descriptors(error, geometry)),
             }
         };
+        check_kind(&folder)?;
         check_length(geometry.segment_bytes)
             .map_err(|e| JournalError::system("write to the journal", e.into()))?;
         let mut segments = Vec::new();
@@ -262,15 +279,26 @@ impl Folder {
 
     /// Returns `true` if the path of the folder still leads to the files of this journal.
     fn is_at_its_path(&self) -> bool {
-        let there = fs::metadata(self.path.join(segment_name(0)));
-        let both = (self.file(Place::Segment(0)).metadata(), there);
-        matches!(both, (Ok(here), Ok(there)) if is_same(&here, &there))
+        self.leads_to(&self.path.join(segment_name(0)), Place::Segment(0)) == Some(true)
     }
 
-    /// Returns `true` if no path leads to the first segment any more, and one leads to the pool.
+    /// Returns `true` if `path` leads to the file of `place`, and `None` if to no file.
+    fn leads_to(&self, path: &Path, place: Place) -> Option<bool> {
+        let (here, there) = (self.file(place).metadata().ok()?, fs::metadata(path).ok()?);
+        Some(is_same(&here, &there))
+    }
+
+    /// Returns `true` if no path leads to the first segment any more, and one leads to the pool; or
+    /// if another journal is beside the pool in place of this one.
     pub(super) fn is_removed(&self) -> bool {
         let links = |place| self.file(place).metadata().map(|metadata| metadata.nlink());
-        matches!((links(Place::Segment(0)), links(Place::Pool)), (Ok(0), Ok(1..)))
+        let is_gone = matches!((links(Place::Segment(0)), links(Place::Pool)), (Ok(0), Ok(1..)));
+        let is_replaced = || {
+            let segment = self.path.join(segment_name(0));
+            self.leads_to(&segment, Place::Segment(0)) == Some(false)
+                && self.leads_to(&self.path.with_extension(""), Place::Pool) == Some(true)
+        };
+        is_gone || is_replaced()
     }
 
     fn sync_file(&self, place: Place) -> io::Result<()> {
@@ -353,6 +381,30 @@ fn named_if_there(error: io::Error, path: &Path) -> io::Error {
         io::ErrorKind::AlreadyExists => io::Error::other(format!("{}: {error}", path.display())),
         _ => error,
     }
+}
+
+/// Checks that what has the name of the journal, if anything has, is a folder. Through a link, a
+/// copy of the pool would use up the journal of its original.
+fn check_kind(folder: &Path) -> Result<(), JournalError> {
+    match fs::symlink_metadata(folder) {
+        Ok(found) if !found.is_dir() => {
+            Err(JournalError::NotAFolder { path: folder.display().to_string() })
+        }
+        _ => Ok(()), // What comes next meets any other error too.
+    }
+}
+
+/// Checks that the name of `folder`, with an end of `more` bytes, is none that the file system of
+/// `pool` refuses.
+fn check_name(folder: &Path, pool: &File, more: usize) -> Result<(), JournalError> {
+    let longest = fstatvfs(pool).map_or(0, |system| system.f_namemax as usize);
+    let (bytes, own) = (folder.file_name().map_or(0, OsStr::len), SUFFIX.len());
+    let is_told = longest > 0;
+    if !is_told || bytes + more <= longest {
+        return Ok(());
+    }
+    let longest = longest.saturating_sub(own + more);
+    Err(JournalError::NameTooLong { bytes: bytes - own, longest })
 }
 
 /// Returns `true` if the open after that of `mark` has written frames: the pool file is older than

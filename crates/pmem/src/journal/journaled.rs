@@ -13,7 +13,7 @@ use super::stats::JournalStats;
 use super::trace::DiskTrace;
 use crate::medium::{
     Domain, Extensible, Fenced, FileLength, GrowingFile, LockedFile, Mapped, Medium, MediumError,
-    check_length, fill_holes, known_boot_id,
+    check_length, draw, fill_holes, known_boot_id,
 };
 use crate::numa::Placement;
 use crate::word::PmWord;
@@ -130,7 +130,7 @@ impl Journaled {
         check_memory(&locked, options)?;
         let reserve_bytes = options.reserve_bytes.max(bytes);
         let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
-        let (mut folder, ring) = match read_mark(locked.file())? {
+        let (mut folder, ring) = match usable_mark(&locked)? {
             Some(mark) if mark.needs => Folder::open(locked.path(), pool()?, &mark)?,
             former => Folder::create(locked.path(), pool()?, former.as_ref(), options)?,
         };
@@ -169,13 +169,22 @@ impl Journaled {
         Ok(read_mark(file)?.is_some_and(|mark| mark.needs))
     }
 
+    /// Checks that a journal can be made beside a new pool in `locked`.
+    ///
+    /// # Errors
+    /// The name of the file leaves no room for that of the journal, or that is one of a link or a
+    /// file.
+    pub fn check_place(locked: &LockedFile) -> Result<(), JournalError> {
+        Folder::check_place(locked.path(), locked.file())
+    }
+
     /// If the pool in a file that this process has locked needs its journal, makes it whole
     /// without, and removes the journal. Durable on return, also if a close did so that was killed.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn make_whole(locked: &LockedFile, options: &JournalOptions) -> Result<(), JournalError> {
-        let Some(mark) = read_mark(locked.file())? else { return Ok(()) };
+        let Some(mark) = usable_mark(locked)? else { return Ok(()) };
         if !mark.needs {
             return mark.settle(locked.file());
         }
@@ -276,8 +285,8 @@ impl SharedJournal {
         }
     }
 
-    /// If another program has removed the journal, makes the pool file whole, as a close does, and
-    /// ends writing: a kill would lose what only the journal had.
+    /// If another program has removed or replaced the journal, makes the pool file whole, as a
+    /// close does, and ends writing: a kill would lose what only the journal had.
     fn end_if_removed(&self) {
         let journal = &self.journal;
         if journal.check().is_ok() && journal.disk.is_removed() {
@@ -403,6 +412,22 @@ fn read_mark(file: &File) -> Result<Option<Mark>, JournalError> {
         Ok(()) => Ok(Mark::read(&page)?),
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
         Err(e) => Err(JournalError::system("read the pool", e)),
+    }
+}
+
+/// Returns the mark of the pool in `locked`. If it needs a journal that is not there, and has the
+/// first mark of that, says first that the file is whole. An open of a pool returns after a
+/// checkpoint, with a mark of its own: so nothing was acknowledged that only the journal had.
+fn usable_mark(locked: &LockedFile) -> Result<Option<Mark>, JournalError> {
+    let mark = read_mark(locked.file())?;
+    match mark {
+        Some(first) if first.is_first() && Folder::is_absent(locked.path(), locked.file()) => {
+            let nonce = draw(); // The file may be a copy, whose original needs the journal.
+            let whole = Mark { sequence: first.sequence + 1, nonce, needs: false, ..first };
+            whole.settle(locked.file())?;
+            Ok(Some(whole))
+        }
+        _ => Ok(mark),
     }
 }
 

@@ -17,9 +17,12 @@ const MAGICS: [&[u8]; 2] = [b"BRSTLCR", b"BRSTLCNF"];
 /// The name of the ring in the folder.
 pub(super) const RING: &str = "ring";
 
+/// The end of the name of a segment. It says whose the file is, which may hold zeros.
+const SEGMENT: &str = ".bristlecone";
+
 /// Returns the name of a segment in the folder.
 pub(super) fn segment_name(index: u64) -> String {
-    format!("{index:04}")
+    format!("{index:04}{SEGMENT}")
 }
 
 /// Makes place for a folder: if `folder` has the journal that another pool needs, which was moved
@@ -39,6 +42,9 @@ pub(super) fn clear(folder: &Path, former: Option<u64>) -> Result<(), JournalErr
     }
     set_aside(folder).map_err(failed)
 }
+
+/// The longest end that [`set_aside`] gives to the name of a folder, in bytes.
+pub(super) const LEFT_BYTES: usize = ".left.99".len();
 
 /// Renames `folder` to `NAME.journal.left`, with a number behind that if the name is taken: what is
 /// there may be the journal that yet another pool needs.
@@ -92,14 +98,11 @@ fn user_of(folder: &Path) -> io::Result<Option<u64>> {
     })
 }
 
-/// Removes the files of a journal in `folder`, and the folder, or a link to it, if it can: it may
-/// hold other files, or be a mount. No process has the journal open (I2 of the folder).
+/// Removes the files of a journal in `folder`, and the folder if it can: it may hold other files,
+/// or be a mount. No process has the journal open (I2 of the folder).
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
-    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let entries = match fs::read_dir(folder) {
-        // A link that leads nowhere has no entries.
-        Err(error) if is_absent(&error) && fs::symlink_metadata(folder).is_err() => return Ok(()),
-        Err(error) if is_absent(&error) => return fs::remove_file(folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
@@ -109,15 +112,16 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
         }
     }
     // A journal can be made in a folder that stays.
-    let is_link = fs::symlink_metadata(folder)?.is_symlink();
-    let _ = if is_link { fs::remove_file(folder) } else { fs::remove_dir(folder) };
+    let _ = fs::remove_dir(folder);
     Ok(())
 }
 
 /// Returns `true` if a file of a journal may have this name.
 fn is_named(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    name == RING.as_bytes() || (name.len() == 4 && name.iter().all(u8::is_ascii_digit))
+    let number = name.strip_suffix(SEGMENT.as_bytes());
+    name == RING.as_bytes()
+        || number.is_some_and(|number| number.len() == 4 && number.iter().all(u8::is_ascii_digit))
 }
 
 /// Returns `true` if the file at `path` begins as a segment or a ring does, or holds nothing yet.

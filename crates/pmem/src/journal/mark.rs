@@ -65,6 +65,11 @@ impl Mark {
         self.needs
     }
 
+    /// Returns `true` if the pool needs a journal for which no checkpoint has written a mark.
+    pub(super) fn is_first(&self) -> bool {
+        self.needs && self.start == Point::first(self.nonce) && self.needed == 0
+    }
+
     /// Makes the mark, which was read in `pool`, survive a power cut: a process that was killed may
     /// have left it in the cache of the system, and a sync that failed may have called it clean.
     pub(super) fn settle(&self, pool: &File) -> Result<(), JournalError> {

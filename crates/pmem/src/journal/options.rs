@@ -71,7 +71,8 @@ const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// The number of segments of the smallest journal.
 const SEGMENTS_MIN: u64 = 16;
-/// The number of segments of a larger one, if their size allows.
+/// The number of segments of a larger one, if their size allows. An open store holds them all open:
+/// one that could not be opened later would end all writing.
 const SEGMENTS: u64 = 64;
 /// The largest number of slots of a ring.
 const SLOTS_MAX: u64 = 1 << 14;

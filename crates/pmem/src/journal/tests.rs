@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 mod faults;
 mod file;
+mod folder;
 mod growth;
 mod recorder;
 

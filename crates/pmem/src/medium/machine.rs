@@ -36,7 +36,7 @@ fn parse(text: &str) -> Option<[u64; 2]> {
 
 /// Returns a random number of the system. While the system has none, early in a boot, the number
 /// comes from the clock and the seed of the standard library's hash tables.
-pub(super) fn draw() -> u64 {
+pub(crate) fn draw() -> u64 {
     let mut bytes = [0; 8];
     if getrandom(&mut bytes, GetRandomFlags::NONBLOCK) == Ok(bytes.len()) {
         return u64::from_le_bytes(bytes);

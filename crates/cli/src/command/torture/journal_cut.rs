@@ -422,7 +422,7 @@ fn place(pool: &Path, files: &DiskFiles, ring: &[u8]) -> anyhow::Result<()> {
         std::fs::create_dir(&journal)?;
         std::fs::write(journal.join("ring"), ring)?;
         for (file, bytes) in files {
-            let segment = |index| journal.join(format!("{index:04}"));
+            let segment = |index| journal.join(format!("{index:04}.bristlecone"));
             std::fs::write(file.map_or_else(|| pool.to_owned(), segment), bytes)?;
         }
         io::Result::Ok(())
