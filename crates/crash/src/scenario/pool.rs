@@ -50,6 +50,8 @@ enum Op {
     Close,
     Die,
     Open,
+    /// Another thread goes on: its fences make nothing durable that this one has flushed.
+    HandOver,
 }
 
 /// The state of the pool: its length, 0 without a pool, and the blocks of its roots.
@@ -82,7 +84,8 @@ impl State {
             | Op::AbandonTwice(..)
             | Op::Close
             | Op::Die
-            | Op::Open => {}
+            | Op::Open
+            | Op::HandOver => {}
         }
     }
 }
@@ -134,10 +137,12 @@ pub(crate) fn scenarios() -> Vec<Arc<dyn Scenario>> {
     let passed = then(&[Undo("b", 1), Undo("b", 2), Redo("a", 3), Undo("b", 4), Undo("b", 5)]);
     let again = vec![Open, Redo("a", 8), Die, Open, Redo("b", 9)];
     let both = vec![Open, Undo("a", 8), Die, Open, Undo("b", 9)];
+    let elsewhere = vec![Open, Op::HandOver, Undo("a", 8)];
     let aged: Vec<(&'static str, Vec<Op>, Vec<Op>)> = vec![
         ("aged-open", [&passed[..], &[Die]].concat(), vec![Open]),
         ("aged-redo", [&passed[..], &[Die]].concat(), again),
         ("aged-undo", [&passed[..], &[Die]].concat(), both),
+        ("aged-undo-elsewhere", [&passed[..], &[Die]].concat(), elsewhere),
         ("aged-close", used.to_vec(), vec![Redo("a", 8), Close, Open, Redo("b", 9)]),
     ];
     let young = cases.into_iter().map(|case| (case, Conditions::USUAL));
@@ -350,6 +355,7 @@ fn apply(slot: &mut Option<Pool<Simulated>>, medium: &Simulated, op: Op) -> Resu
         Op::Create => *slot = Some(Pool::create(medium.clone())?),
         Op::Open => *slot = open(medium.clone())?,
         Op::Die => *slot = None,
+        Op::HandOver => medium.hand_over(),
         Op::Close => {
             if let Some(pool) = slot.take() {
                 pool.close()?;
@@ -417,7 +423,7 @@ fn change(pool: &Pool<Simulated>, op: Op) -> Result<(), PoolError> {
                 log.commit(&words[last], value).finish();
             }
         }
-        Op::Create | Op::Close | Op::Die | Op::Open => {}
+        Op::Create | Op::Close | Op::Die | Op::Open | Op::HandOver => {}
     }
     Ok(())
 }

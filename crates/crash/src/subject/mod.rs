@@ -22,11 +22,13 @@ use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
 /// The designs whose layout has other code where its header takes two lines, with the first such
 /// node size: fingerprints in a line of their own, or a slot array in two lines. Before it, where
 /// the build has it, the first size with a second word of the bitmap.
-const WIDE: [(&str, usize); 6] = [
+const WIDE: [(&str, usize); 8] = [
     ("fptree", 1024),
     ("fptree-r", 1024),
     ("wb-tree", 2048),
     ("wb-tree", 1024),
+    ("wb-tree-words", 2048),
+    ("wb-tree-words", 1024),
     ("wo-tree", 1024),
     ("wo-tree-r", 1024),
 ];

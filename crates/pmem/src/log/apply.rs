@@ -69,7 +69,8 @@ pub(super) fn check_offset(offset: u64, at: u64, pool_bytes: u64) -> Result<(), 
 ///
 /// ```text
 /// W seals of the lines after the first, F |    crash: the first line still tells what has ended
-/// W seals of the first lines, F |
+/// W seals of the first lines, F |              before a thread takes small numbers, which a great
+///                                              one in an undo-redo log would hide
 /// ```
 pub(super) fn clear_seals<'p, M: Medium>(
     medium: &M,
