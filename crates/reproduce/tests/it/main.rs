@@ -4,6 +4,7 @@
 mod buffered_upserts;
 mod filled_leaves;
 mod inner_shift;
+mod inserts;
 #[cfg(feature = "all-sizes")]
 mod log_tuning;
 mod served;
@@ -16,7 +17,6 @@ fn profile(name: &str) -> Profile {
 }
 
 /// Asserts that `found` differs from `expected` by at most the part `tolerance` of it.
-#[cfg(feature = "all-sizes")]
 #[track_caller]
 fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
     let is_near = (found / expected - 1.0).abs() <= tolerance;
