@@ -1,6 +1,6 @@
 //! The cost of an insert: its lines flushed and its fences.
 
-use crate::{Flagship, Store};
+use crate::{Flagship, KEY_BYTES_MAX, Store, VALUE_BYTES_MAX};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_trees::key::INLINE_BYTES_MAX;
 use bristlecone_trees::key::format::pair_record_bytes;
@@ -8,7 +8,8 @@ use bristlecone_trees::{Cost, Design};
 
 impl Store {
     /// Returns the lines flushed and the fences of an insert of a new key of `key_bytes` bytes with
-    /// a value of `value_bytes` bytes. A split of a leaf costs more.
+    /// a value of `value_bytes` bytes; a length over its limit counts as the limit. A split of a
+    /// leaf costs more.
     ///
     /// A file of domain [`Adr`](crate::Domain::Adr) takes both, a file of
     /// [`Eadr`](crate::Domain::Eadr) takes the fences, and a file of
@@ -35,5 +36,12 @@ const fn record_lines(key_bytes: usize, value_bytes: usize) -> u32 {
     if key_bytes <= INLINE_BYTES_MAX && value_bytes <= INLINE_BYTES_MAX {
         return 0;
     }
+    let (key_bytes, value_bytes) =
+        (least(key_bytes, KEY_BYTES_MAX), least(value_bytes, VALUE_BYTES_MAX));
     pair_record_bytes(key_bytes, value_bytes).div_ceil(LINE_BYTES) as u32
+}
+
+/// `Ord::min` for constants.
+const fn least(a: usize, b: usize) -> usize {
+    if a < b { a } else { b }
 }

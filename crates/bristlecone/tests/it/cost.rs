@@ -1,6 +1,6 @@
 //! The lines and fences of each operation, counted exactly against the budgets of the index.
 
-use bristlecone::Store;
+use bristlecone::{KEY_BYTES_MAX, Store, VALUE_BYTES_MAX};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_trees::designs::Bristlecone;
@@ -115,4 +115,13 @@ fn splits_add_less_than_a_line_and_a_fence_to_a_put() {
     let lines = u64::from(budget.lines);
     assert!(counts.lines < count * (lines + 1), "{} lines for {count} puts", counts.lines);
     assert!(counts.fences < count * (1 + u64::from(budget.fences)), "{} fences", counts.fences);
+}
+
+/// The sum of such lengths overflowed, which is a panic where overflow is checked.
+#[test]
+fn lengths_that_no_store_takes_cost_what_the_greatest_do() {
+    let greatest = Store::insert_cost(KEY_BYTES_MAX, VALUE_BYTES_MAX);
+    for (key_bytes, value_bytes) in [(usize::MAX, usize::MAX), (KEY_BYTES_MAX, usize::MAX - 4096)] {
+        assert_eq!(Store::insert_cost(key_bytes, value_bytes), greatest);
+    }
 }
