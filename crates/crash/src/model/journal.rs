@@ -7,7 +7,8 @@
 //! 2. A crash leaves the copies before some point of that order, and nothing else: no store that
 //!    was not flushed, and no copy without all before it. So each copy has one image.
 //! 3. A wait guarantees all copies so far (`Durability::Commit`), or, if it is one for what the
-//!    thread has read, those up to the newest copy of a line that the thread relies on.
+//!    thread has read, those up to the newest copy of a line that the thread relies on. The journal
+//!    enters a position for each line of a fence, also if nothing was stored to it since the last.
 //! 4. A freed block is overwritten at once, as in the other models: by copies like any other.
 
 use crate::model::items::{Changes, Item, Step};
@@ -122,11 +123,13 @@ impl Copies {
         }
     }
 
-    /// Adds the copy of a line, which every later crash has, unless the last copy of the line is
-    /// the same. An `early` copy takes the place of the line as it is now.
+    /// Adds the copy of a line, which every later crash has. If the last copy of the line is the
+    /// same, there is no new image, but who relies on the line waits for all copies before this.
+    /// An `early` copy takes the place of the line as it is now.
     fn copy(&mut self, to: &mut Changes<'_>, time: u32, unit: u32, early: Option<Line>) {
-        let Some(line) = self.memory.get_mut(&unit) else { return };
-        if !line.is_new && early.is_none() {
+        let line = self.memory.entry(unit).or_default();
+        if line.mask == 0 || !line.is_new && early.is_none() {
+            line.copied = to.items.len();
             return;
         }
         let index = to.items.len();

@@ -105,6 +105,28 @@ fn a_lookup_waits_for_the_newest_copy_of_its_lines_alone() {
 }
 
 #[test]
+fn a_line_that_is_fenced_again_as_it_was_has_a_later_copy_for_its_readers() {
+    let events = |first| {
+        [
+            (0, store(0, 1)),
+            (0, flush(0)),
+            (0, Event::Fence),
+            (0, store(8, 2)),
+            (0, flush(1)),
+            (0, flush(0)), // the same once more, and a line without a store
+            (0, flush(2)),
+            (0, Event::Fence),
+            (1, Event::Rely { first, lines: 1 }),
+            (1, Event::Await(Awaited::Noted)),
+        ]
+    };
+    for line in [0, 2] {
+        let found = images(&history(&events(line)));
+        assert_eq!(found, [([1, 0, 0], 9), ([1, 0, 2], NEVER)], "line {line}");
+    }
+}
+
+#[test]
 fn a_freed_block_is_overwritten_after_all_copies_so_far() {
     let events = [
         (0, store(8, 1)),
