@@ -281,13 +281,16 @@ impl<M: Medium> Store<M> {
         mut attempt: impl FnMut() -> Result<T, TreeError>,
     ) -> Result<T, Error> {
         let mut done = attempt();
+        let mut freed_too_little = false;
         for round in 0..RECLAIM_ROUNDS {
             if !matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
                 break;
             }
             // Blocks may have come free before this round looked, so one more attempt follows it.
-            let waits = self.reclaim(round);
-            let has_moved = !waits && self.compact_some(|| true);
+            let (waits, has_freed) = self.reclaim(round);
+            // While others write, blocks may wait in every round, so what has come free decides too.
+            let has_moved = (!waits || freed_too_little) && self.compact_some(|| true);
+            freed_too_little = has_freed;
             done = attempt();
             if !waits && !has_moved {
                 break;
@@ -353,20 +356,22 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    /// Frees retired blocks, as far as readers allow. Returns `true` if any were waiting.
+    /// Frees retired blocks, as far as readers allow. Returns whether any were waiting, and whether
+    /// it freed any.
     #[cold]
-    fn reclaim(&self, round: u32) -> bool {
+    fn reclaim(&self, round: u32) -> (bool, bool) {
         let waits = self.pool().waiting_blocks() > 0;
+        let mut has_freed = false;
         if waits {
-            self.pool().collect();
+            has_freed = self.pool().collect();
             if round < YIELD_ROUNDS {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep(RECLAIM_PAUSE);
             }
-            self.pool().collect();
+            has_freed |= self.pool().collect();
         }
-        waits
+        (waits, has_freed)
     }
 
     /// Returns a copy of the value of `key`. `guard` is the pin of I2.

@@ -1,8 +1,9 @@
 //! Space: what a file of a given size holds, what comes free, and when.
 
-use crate::{pairs, place, small};
+use crate::{mapped, pairs, place, small};
 use bristlecone::{Error, Order, Store};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Returns the numbers from 0 that a fixed generator chooses, one of `of`.
 fn chosen(count: u64, of: u64) -> impl Iterator<Item = (u64, bool)> {
@@ -72,6 +73,45 @@ fn deleted_pairs_make_space_for_values_of_another_size() {
     drop(store);
     let mut store = small().open(&place.path).unwrap();
     assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+}
+
+/// Blocks of others waited for readers in every look at them, so no record moved, and most of the
+/// deleted pairs' space stayed out of reach.
+#[test]
+fn a_full_store_uses_the_space_of_deleted_pairs_while_others_write() {
+    const VALUE_BYTES: usize = 30_000;
+    for writers in [0, 1, 2, 4] {
+        let place = place();
+        let store = mapped().initial_bytes(4 << 20).max_bytes(4 << 20).create(&place.path).unwrap();
+        for writer in 0..writers {
+            store.put(format!("own {writer}"), [0; 20]).unwrap();
+        }
+        let count = (0..).take_while(|&number| store.put(key(number), [1; 100]).is_ok()).count();
+        for (number, is_kept) in chosen(count as u64, 10) {
+            assert!(is_kept || store.delete(key(number)).unwrap());
+        }
+        let (is_done, writes) = (AtomicBool::new(false), AtomicU64::new(0));
+        let fitting = std::thread::scope(|scope| {
+            for writer in 0..writers {
+                let (store, is_done, writes) = (&store, &is_done, &writes);
+                scope.spawn(move || {
+                    while !is_done.load(Relaxed) {
+                        // It may find the store full, as others may.
+                        let _ = store.put(format!("own {writer}"), [1; 20]);
+                        writes.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+            while writes.load(Relaxed) < 1000 * writers {
+                std::thread::yield_now();
+            }
+            let put = |number: &u64| store.put(format!("large {number}"), [2; VALUE_BYTES]).is_ok();
+            let fitting = (0..).take_while(put).count();
+            is_done.store(true, Relaxed);
+            fitting
+        });
+        assert!(fitting * VALUE_BYTES > 2 << 20, "{writers} writers: {fitting} values fit");
+    }
 }
 
 #[test]

@@ -412,11 +412,15 @@ impl<M: Medium> Pool<M> {
 
     /// Frees every retired block that no reader can hold any more. [`retire`](Self::retire) does so
     /// for some of them at every 64th block, or 1 MiB; a reservation does so before the pool grows.
-    /// Call it when space has run out.
+    /// Call it when space has run out. Returns `true` if it freed any.
     #[cold]
-    pub fn collect(&self) {
+    pub fn collect(&self) -> bool {
         let oldest = self.readers.oldest_pinned_epoch();
-        while self.heap.lock().release_retired(oldest) > 0 {}
+        let mut has_freed = false;
+        while self.heap.lock().release_retired(oldest) > 0 {
+            has_freed = true;
+        }
+        has_freed
     }
 
     /// Frees some of the retired blocks that no reader can hold any more, as many as one operation
