@@ -288,7 +288,7 @@ impl<M: Medium> Store<M> {
             }
             // Blocks may have come free before this round looked, so one more attempt follows it.
             let (waits, has_freed) = self.reclaim(round);
-            // While others write, blocks may wait in every round, so what has come free decides too.
+            // While others write, blocks may wait in every round.
             let has_moved = (!waits || freed_too_little) && self.compact_some(|| true);
             freed_too_little = has_freed;
             done = attempt();

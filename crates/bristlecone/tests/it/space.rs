@@ -86,7 +86,8 @@ fn a_full_store_uses_the_space_of_deleted_pairs_while_others_write() {
         for writer in 0..writers {
             store.put(format!("own {writer}"), [0; 20]).unwrap();
         }
-        let count = (0..).take_while(|&number| store.put(key(number), [1; 100]).is_ok()).count();
+        let small = |&number: &u64| store.put(key(number), [1; 100]).is_ok();
+        let count = (0..100_000).take_while(small).count();
         for (number, is_kept) in chosen(count as u64, 10) {
             assert!(is_kept || store.delete(key(number)).unwrap());
         }
@@ -105,8 +106,9 @@ fn a_full_store_uses_the_space_of_deleted_pairs_while_others_write() {
             while writes.load(Relaxed) < 1000 * writers {
                 std::thread::yield_now();
             }
-            let put = |number: &u64| store.put(format!("large {number}"), [2; VALUE_BYTES]).is_ok();
-            let fitting = (0..).take_while(put).count();
+            let value = vec![2; VALUE_BYTES];
+            let large = |number: &u64| store.put(format!("large {number}"), &value).is_ok();
+            let fitting = (0..1000).take_while(large).count();
             is_done.store(true, Relaxed);
             fitting
         });
