@@ -17,7 +17,7 @@ defects! {
         "delete of the first entry writes null there first, which ends the array",
         "FAST & FAIR (FAST 2018), algorithm and code",
     ),
-    /// An insert stores the key before the value.
+    /// An insert stores the key, which makes an entry valid here, before the value.
     KeyBeforeValue = printed(
         "fast-fair",
         "key-before-value",
