@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::store::{Store, check_key, check_value};
-use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::Guard;
+use bristlecone_pmem::{Defect, Medium};
 use bristlecone_trees::key::Key;
 use bristlecone_trees::{CommittedPairs, PairChange, PairState, Record, TreeError};
 use core::ops::Range;
@@ -261,7 +261,9 @@ impl<M: Medium> Store<M> {
             let unmet = self.find_unmet(batch, &mut changes, &guard);
             // Nothing points to the new records yet.
             if let Some(unmet) = unmet.inspect_err(|_| drop(self.release_new(&changes)))? {
-                self.release_new(&changes)?;
+                if !(M::INJECTS_DEFECTS && self.pool().medium().injects(Defect::UnmetLeaks)) {
+                    self.release_new(&changes)?;
+                }
                 return Ok(Err(unmet));
             }
             if !has_records {

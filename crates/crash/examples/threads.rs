@@ -1,5 +1,5 @@
 //! Explores the schedules of designs and writes the results:
-//! `threads [DESIGN..] [--filter PART] [--threads N] [--schedules K] [--seed S]`.
+//! `threads [DESIGN..] [--filter PART] [--threads N] [--schedules K] [--seed S] [--recoveries R]`.
 
 use bristlecone_crash::{Campaign, Request, ScheduleOptions, Subject, run};
 use std::io::Write;
@@ -15,6 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--filter" => filter = value(),
             "--threads" => options.threads = value().parse()?,
             "--schedules" => options.schedules = value().parse()?,
+            "--recoveries" => options.recoveries = value().parse()?,
             "--seed" => options.seed = value().parse()?,
             _ => names.push(argument),
         }

@@ -11,7 +11,7 @@
 use crate::medium::arena::{Arena, words_of};
 use crate::medium::lazy_image::access::StepsExhausted;
 use crate::trace::mutation::{Mutation, MutationSites};
-use crate::trace::{Awaited, CallSite, Event, POISON, StoreRole, Trace, TraceEntry};
+use crate::trace::{Awaited, CallSite, Event, StoreRole, Trace, TraceEntry, poison};
 use bristlecone_pmem::medium::{MediumError, Simulation};
 use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::panic::Location;
@@ -152,8 +152,8 @@ impl Recorder {
         let mut log = self.shared.log.lock();
         let (first, words) = ((at / 8) as u32, (bytes / 8) as u32);
         for index in first..first + words {
-            self.shared.arena.set(index as usize, POISON);
-            log.expect(index as usize, POISON);
+            self.shared.arena.set(index as usize, poison(index));
+            log.expect(index as usize, poison(index));
         }
         log.write(Event::Poison { first, words }, Location::caller());
     }

@@ -5,8 +5,8 @@ use super::turns::running_thread;
 use crate::medium::arena::{Arena, words_of};
 use crate::trace::call::{Answer, Call};
 use crate::trace::mutation::Mutation;
-use crate::trace::{Awaited, CallSite, Event, NEVER, POISON, StoreRole, TraceEntry};
-use bristlecone_pmem::medium::schedule::yield_point;
+use crate::trace::{Awaited, CallSite, Event, NEVER, StoreRole, TraceEntry, poison};
+use bristlecone_pmem::medium::schedule::{set_slice, yield_point};
 use bristlecone_pmem::medium::{MediumError, Simulation};
 use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::panic::Location;
@@ -38,6 +38,24 @@ struct Log {
     calls: Vec<Call>,
     /// The mutation of the code that the threads run.
     mutation: Option<Mutation>,
+    stop: Option<Stop>,
+}
+
+/// The exposed point at which a thread loses its turn. A point is *exposed* if others may see a
+/// store that no fence of the thread has followed: right before its next fence, and right after it
+/// lets a latch go.
+#[derive(Debug)]
+struct Stop {
+    /// The thread, counted from 1.
+    thread: u32,
+    /// The number of exposed points before it.
+    before: u64,
+    /// The number of exposed points so far.
+    passed: u64,
+    /// Set while no fence has followed a store of the thread.
+    is_exposed: bool,
+    /// The number of events before the point, once the thread has come there.
+    reached: Option<u32>,
 }
 
 impl ScheduledMedium {
@@ -52,9 +70,9 @@ impl ScheduledMedium {
     pub(crate) fn poison(&self, at: u64, bytes: u64) {
         let mut log = self.shared.log.lock();
         let (first, words) = ((at / 8) as u32, (bytes / 8) as u32);
-        for index in first as usize..(first + words) as usize {
-            log.undo.push((index as u32, self.shared.arena.get(index)));
-            self.shared.arena.set(index, POISON);
+        for index in first..first + words {
+            log.undo.push((index, self.shared.arena.get(index as usize)));
+            self.shared.arena.set(index as usize, poison(index));
         }
         log.write(Event::Poison { first, words }, Location::caller());
     }
@@ -67,6 +85,25 @@ impl ScheduledMedium {
     /// Sets the mutation of the code that the threads run.
     pub(crate) fn set_mutation(&self, mutation: Option<Mutation>) {
         self.shared.log.lock().mutation = mutation;
+    }
+
+    /// Ends the turn of `thread`, counted from 0, at the exposed point behind `before` others.
+    pub(crate) fn stop_at(&self, thread: usize, before: u64) {
+        let thread = thread as u32 + 1;
+        let stop = Stop { thread, before, passed: 0, is_exposed: false, reached: None };
+        self.shared.log.lock().stop = Some(stop);
+    }
+
+    /// Returns the number of exposed points of the thread of [`stop_at`](Self::stop_at), and
+    /// forgets the one at which it stops.
+    pub(crate) fn exposed_points(&self) -> u64 {
+        self.shared.log.lock().stop.take().map_or(0, |stop| stop.passed)
+    }
+
+    /// Returns the number of events before the point of [`stop_at`](Self::stop_at), if the thread
+    /// has come there, and forgets that point.
+    pub(crate) fn stopped(&self) -> Option<u32> {
+        self.shared.log.lock().stop.take()?.reached
     }
 
     /// Returns the defect that is injected into the code that the threads run.
@@ -142,7 +179,12 @@ impl Shared {
     fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
         yield_point();
         let index = self.arena.index(word);
-        self.replace(&mut self.log.lock(), index, new, role, at);
+        let mut log = self.log.lock();
+        self.replace(&mut log, index, new, role, at);
+        match role {
+            StoreRole::Transient => log.pass(),
+            _ => log.expose(true),
+        }
     }
 
     fn replace(&self, log: &mut Log, index: usize, new: u64, role: StoreRole, at: CallSite) {
@@ -154,6 +196,29 @@ impl Shared {
 }
 
 impl Log {
+    /// Returns the stop of the running thread.
+    fn own_stop(&mut self) -> Option<&mut Stop> {
+        self.stop.as_mut().filter(|stop| stop.thread == running_thread())
+    }
+
+    /// Notes that the running thread has stored, or that its fence has followed its stores.
+    fn expose(&mut self, is_exposed: bool) {
+        if let Some(stop) = self.own_stop() {
+            stop.is_exposed = is_exposed;
+        }
+    }
+
+    /// Ends the turn of the running thread, at its next access, if this is where it stops.
+    fn pass(&mut self) {
+        let time = self.entries.len() as u32;
+        let Some(stop) = self.own_stop().filter(|stop| stop.is_exposed) else { return };
+        if stop.passed == stop.before {
+            stop.reached = Some(time);
+            set_slice(0);
+        }
+        stop.passed += 1;
+    }
+
     /// Records an event, unless the mutation removes it.
     fn write_unless(&mut self, skipped: Mutation, event: Event, at: CallSite) {
         if self.mutation != Some(skipped) {
@@ -234,6 +299,7 @@ unsafe impl Simulation for Shared {
             self.arena.set(index, word);
         }
         log.write(Event::Fill { first: first as u32, new }, at);
+        log.expose(true);
     }
 
     fn flush(&self, words: &[PmWord], at: CallSite) {
@@ -259,8 +325,11 @@ unsafe impl Simulation for Shared {
 
     fn fence(&self, at: CallSite) {
         let skipped = Mutation::NoFence(at);
+        self.log.lock().pass();
         yield_point();
-        self.log.lock().write_unless(skipped, Event::Fence, at);
+        let mut log = self.log.lock();
+        log.write_unless(skipped, Event::Fence, at);
+        log.expose(false);
     }
 }
 

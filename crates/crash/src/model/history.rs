@@ -16,7 +16,7 @@ use crate::config::PersistenceModel;
 use crate::model::items::Changes;
 pub(crate) use crate::model::items::{Item, Step};
 use crate::model::journal::Copies;
-use crate::trace::{Event, NEVER, POISON, StoreRole, Trace, TraceEntry};
+use crate::trace::{Event, NEVER, StoreRole, Trace, TraceEntry, poison};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use std::collections::HashMap;
 
@@ -197,7 +197,8 @@ impl Compiler {
     /// Adds the words of a freed block, which are guaranteed with all before them.
     fn poison(&mut self, time: u32, first: u32, words: u32) {
         let from = self.history.items.len();
-        self.store(time, first, &vec![POISON; words as usize], false);
+        let values: Vec<_> = (first..first + words).map(poison).collect();
+        self.store(time, first, &values, false);
         for index in from..self.history.items.len() {
             self.history.items[index].is_whole = true;
             let unit = self.history.items[index].unit;

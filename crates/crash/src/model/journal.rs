@@ -12,7 +12,7 @@
 //! 4. A freed block is overwritten at once, as in the other models: by copies like any other.
 
 use crate::model::items::{Changes, Item, Step};
-use crate::trace::{Awaited, Event, NEVER, POISON, StoreRole};
+use crate::trace::{Awaited, Event, NEVER, StoreRole, poison};
 use bristlecone_pmem::Defect;
 use bristlecone_pmem::line::LINE_WORDS;
 use std::collections::HashMap;
@@ -80,7 +80,7 @@ impl Copies {
                 }
             }
             Event::Poison { first, words } => {
-                (*first..first + words).for_each(|word| self.store(word, 0, POISON, false));
+                (*first..first + words).for_each(|word| self.store(word, 0, poison(word), false));
                 lines(*first, *words).for_each(|line| self.copy(to, time, line, None)); // I4
             }
             Event::Rely { first, lines } => {

@@ -41,7 +41,8 @@ pub(super) fn cases<K: SampleKey>(
     let reads =
         || [Op::Get(key(high)), Op::Get(key(low)), Op::Get(key(middle)), Op::Get(key(high))];
     let readers = [
-        vec![batch()],
+        // The insert can get the block of a record that the batch has replaced.
+        vec![batch(), insert(low + 5)],
         reads().into(),
         vec![Op::MultiGet(vec![key(high + 1), key(low)]), Op::Get(key(high)), Op::Get(key(low))],
         reads().into_iter().rev().collect(),

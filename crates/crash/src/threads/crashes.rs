@@ -26,6 +26,8 @@ use std::sync::Arc;
 const RECOVERIES_MAX: u64 = 200_000;
 /// Beyond the bound on all recoveries one of this many crashes is tried, by its digest.
 const CRASHES_PER_SAMPLE: u128 = 4;
+/// The part of the bound on all recoveries that those at the moments of stopped threads may take.
+const MOMENTS_SHARE: u64 = 8;
 
 /// The crashes of the executions of one scenario in one persistence model.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct Crashes {
     recoveries_max: u64,
     pub(crate) images: u128,
     pub(crate) recoveries: u64,
+    /// The number of these recoveries at the moments of stopped threads.
+    of_moments: u64,
     pub(crate) incomplete: bool,
 }
 
@@ -74,8 +78,8 @@ impl Crashes {
         for (index, &word) in base.iter().enumerate() {
             image.arena().set(index, word);
         }
-        let (seen, images, recoveries, incomplete) = Default::default();
-        Self { mode, image, base, seen, recoveries_max, images, recoveries, incomplete }
+        let (seen, images, recoveries, of_moments, incomplete) = Default::default();
+        Self { mode, image, base, seen, recoveries_max, images, recoveries, of_moments, incomplete }
     }
 
     /// Tries every new crash of an execution. Returns the first failed recovery.
@@ -85,19 +89,60 @@ impl Crashes {
         calls: &[Call],
         judge: Judge<'_>,
     ) -> Option<FailedRecovery> {
-        let digests = Digests::of(history, &self.base, calls);
-        if digests.iter().all(|event| self.seen.contains(&event.digest)) {
+        let events = Digests::of(history, &self.base, calls);
+        self.explore_events(
+            history,
+            &events,
+            |crashes, &CrashEvent { time, digest, has_newest, .. }| {
+                if !crashes.takes(digest) {
+                    return None;
+                }
+                let most = crashes.recoveries_max.saturating_sub(crashes.recoveries);
+                crashes.event(history, time, has_newest, most, judge)
+            },
+        )
+    }
+
+    /// Tries every new crash of an execution at `moments`, which are in order. No store need be the
+    /// newest. The first image of each has lost all that is not guaranteed. Returns the first
+    /// failed recovery.
+    pub(crate) fn explore_moments(
+        &mut self,
+        history: &Arc<StoreHistory>,
+        calls: &[Call],
+        moments: &[u32],
+        judge: Judge<'_>,
+    ) -> Option<FailedRecovery> {
+        let events = Digests::at_moments(history, &self.base, calls, moments);
+        self.explore_events(history, &events, |crashes, &CrashEvent { time, .. }| {
+            crashes.image.lose_first();
+            let most = (crashes.recoveries_max / MOMENTS_SHARE).saturating_sub(crashes.of_moments);
+            let before = crashes.recoveries;
+            let wrong = crashes.event(history, time, false, most, judge);
+            crashes.of_moments += crashes.recoveries - before;
+            wrong
+        })
+    }
+
+    /// Calls `explore` at each of `events` that is new, until it returns a failed recovery.
+    fn explore_events(
+        &mut self,
+        history: &Arc<StoreHistory>,
+        events: &[CrashEvent],
+        mut explore: impl FnMut(&mut Self, &CrashEvent) -> Option<FailedRecovery>,
+    ) -> Option<FailedRecovery> {
+        if events.iter().all(|event| self.seen.contains(&event.digest)) {
             return None;
         }
         self.image.follow(history);
         let mut wrong = None;
         let mut steps = history.steps.iter();
-        for &CrashEvent { time, steps: count, digest, has_newest } in &digests {
-            for &(_, step) in steps.by_ref().take(count) {
+        for event in events {
+            for &(_, step) in steps.by_ref().take(event.steps) {
                 self.image.advance(step);
             }
-            if self.seen.insert(digest) && self.takes(digest) {
-                wrong = self.event(history, time, has_newest, judge);
+            if self.seen.insert(event.digest) {
+                wrong = explore(self, event);
                 if wrong.is_some() {
                     break;
                 }
@@ -114,17 +159,18 @@ impl Crashes {
         is_within || digest.is_multiple_of(CRASHES_PER_SAMPLE)
     }
 
-    /// Runs recovery on every image of one crash.
+    /// Runs recovery on every image of one crash, `most` times at most, but once.
     fn event(
         &mut self,
         history: &StoreHistory,
         time: u32,
         newest: bool,
+        most: u64,
         judge: Judge<'_>,
     ) -> Option<FailedRecovery> {
         let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
-        let most = self.recoveries_max.saturating_sub(self.recoveries).clamp(1, RECOVERIES_MAX);
+        let most = most.clamp(1, RECOVERIES_MAX);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
         let mut wrong = None;
         loop {
@@ -177,6 +223,8 @@ struct Digests<'a> {
     history: &'a StoreHistory,
     /// The digest of all invocations and answers before each time at which it changes.
     past: Vec<(u32, u64)>,
+    /// The newest item.
+    stored: Option<u32>,
     /// The words that are guaranteed and differ from the beginning.
     sealed: HashMap<u32, u64>,
     sealed_digest: u128,
@@ -198,32 +246,60 @@ struct CrashEvent {
 
 impl<'a> Digests<'a> {
     fn of(history: &'a StoreHistory, base: &[u64], calls: &[Call]) -> Vec<CrashEvent> {
-        let (sealed, sealed_digest, open, bytes) = Default::default();
-        let past = past(calls);
-        let mut digests = Self { history, past, sealed, sealed_digest, open, bytes };
+        let mut digests = Self::before(history, calls);
         let digest = digests.at(history.begin, None, true);
         let first = CrashEvent { time: history.begin, steps: 0, digest, has_newest: false };
         let mut events = vec![first];
-        let (mut steps, mut stored) = (0, None);
+        let mut steps = 0;
         for &(time, step) in &history.steps {
             steps += 1;
-            match step {
-                Step::Store(item) => {
-                    let unit = history.items[item as usize].unit;
-                    digests.open.entry(unit).or_default().push(item);
-                    stored = Some(item);
-                }
-                Step::Seal { unit, upto } => digests.seal(unit, upto, base),
-                Step::Grow(bytes) => digests.bytes = bytes,
-                Step::Whole => {}
-            }
+            digests.advance(step, base);
             if let Some(has_newest) = history.event(step) {
-                let digest = digests.at(time, stored, has_newest);
+                let digest = digests.at(time, digests.stored, has_newest);
                 events.push(CrashEvent { time, steps, digest, has_newest });
                 steps = 0;
             }
         }
         events
+    }
+
+    /// Returns a crash at each of `moments`, which are in order.
+    fn at_moments(
+        history: &'a StoreHistory,
+        base: &[u64],
+        calls: &[Call],
+        moments: &[u32],
+    ) -> Vec<CrashEvent> {
+        let mut digests = Self::before(history, calls);
+        let mut rest = history.steps.iter().peekable();
+        let events = moments.iter().map(|&time| {
+            let mut steps = 0;
+            while let Some(&(_, step)) = rest.next_if(|&&(at, _)| at < time) {
+                digests.advance(step, base);
+                steps += 1;
+            }
+            let digest = digests.at(time, digests.stored, false);
+            CrashEvent { time, steps, digest, has_newest: false }
+        });
+        events.collect()
+    }
+
+    fn before(history: &'a StoreHistory, calls: &[Call]) -> Self {
+        let (stored, sealed, sealed_digest, open, bytes) = Default::default();
+        Self { history, past: past(calls), stored, sealed, sealed_digest, open, bytes }
+    }
+
+    fn advance(&mut self, step: Step, base: &[u64]) {
+        match step {
+            Step::Store(item) => {
+                let unit = self.history.items[item as usize].unit;
+                self.open.entry(unit).or_default().push(item);
+                self.stored = Some(item);
+            }
+            Step::Seal { unit, upto } => self.seal(unit, upto, base),
+            Step::Grow(bytes) => self.bytes = bytes,
+            Step::Whole => {}
+        }
     }
 
     fn seal(&mut self, unit: u32, upto: u32, base: &[u64]) {

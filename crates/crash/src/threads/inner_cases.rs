@@ -4,8 +4,8 @@
 //! 1. A dry run finds them by the statistics: the operation that splits an inner node, merges two,
 //!    or removes a root. So they apply whatever the leaves of a design hold.
 //! 2. Each execution builds the whole tree, because an open would build other inner nodes.
-//! 3. A design with persistent inner nodes has one scenario, if it has lock arrays. Its nodes are
-//!    those of its own code, and the trees are large.
+//! 3. A design with persistent inner nodes has one scenario, and another one if it has lock arrays.
+//!    Its nodes are those of its own code, and the trees are large.
 
 use crate::scenario::index::session::Op;
 use crate::subject::design::SubjectDesign;
@@ -43,7 +43,7 @@ pub(super) fn cases<K: SampleKey>(
 ) -> Result<Vec<ThreadScenario<K>>, TreeError> {
     let moving = split_beside_writes(design)?;
     if !design.form.spec.features.contains(&SELECTIVE) {
-        return Ok(moving.into_iter().collect());
+        return Ok([moving, split_beside_post(design)?].into_iter().flatten().collect());
     }
     let found = [
         moving,
@@ -79,6 +79,44 @@ fn split_beside_writes<K: SampleKey>(
     ];
     let live = split.before.len() - fresh::<K>().len();
     Ok(Some(thread_scenario(design, "inner-split-writes", split.before, live, threads)))
+}
+
+/// Returns a scenario in which one thread splits the last leaf and the root above it. Another one
+/// splits the leaf to the left, whose parent is the new inner node.
+fn split_beside_post<K: SampleKey>(
+    design: SubjectDesign<K>,
+) -> Result<Option<ThreadScenario<K>>, TreeError> {
+    let higher = |before: &TreeStats, after: &TreeStats| before.height > 1 && rises(before, after);
+    let Some(split) = until(design, &fresh(), ascending(0), insert, higher)? else {
+        return Ok(None);
+    };
+    // The last leaf is full. The last key that has room is one of the leaf to the left.
+    let fits = |before: &TreeStats, after: &TreeStats| after.leaves == before.leaves;
+    let mut next_to_last = None;
+    for count in 1..split.number / STRIDE {
+        let one = core::iter::once(split.number - count * STRIDE + STRIDE / 2);
+        next_to_last = until(design, &split.before, one, insert, fits)?;
+        if next_to_last.is_some() {
+            break;
+        }
+    }
+    let Some(ThreadCase { number: from, .. }) = next_to_last else { return Ok(None) };
+    let between = (STRIDE..=from).rev().filter(|number| number % STRIDE != 0);
+    // By itself this split would be that of the root.
+    let leaf = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
+    let Some(post) = until(design, &split.before, between, insert, leaf)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let near = post.number / STRIDE * STRIDE;
+    let threads = [
+        vec![insert(split.number), Op::Get(key(post.number))],
+        // The remove changes the left half: from then on no log need know of the split.
+        vec![insert(post.number), remove(near - 3 * STRIDE), Op::Get(key(split.number))],
+        vec![Op::Get(key(post.number)), remove(near), Op::Get(key(near + STRIDE))],
+        vec![Op::Update(key(near + STRIDE), 401), Op::Get(key(near)), Op::Get(key(split.number))],
+    ];
+    Ok(Some(thread_scenario(design, "inner-split-post", post.before, 0, threads)))
 }
 
 fn rises(before: &TreeStats, after: &TreeStats) -> bool {

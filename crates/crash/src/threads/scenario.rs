@@ -23,12 +23,12 @@ use crate::threads::scheduler::Scheduler;
 use crate::threads::tally::Tally;
 use crate::trace::call::{Answer, Call};
 use crate::trace::mutation::Mutation;
-use crate::trace::{Event, NEVER, POISON, Trace, TraceEntry};
+use crate::trace::{Event, NEVER, Trace, TraceEntry, poison};
 use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_pmem::{Medium, PoolError};
 use bristlecone_trees::{Key, Order, TreeError};
 use core::ops::ControlFlow;
-use interrupted::Interleaving;
+use interrupted::{Interleaving, returns};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -149,6 +149,7 @@ impl<K: Key> ThreadScenario<K> {
         let accesses = serial.stats.accesses;
         run.judge(serial, Interleaving::Serial);
         run.interrupt(options.schedules, accesses)?;
+        run.stop(options.schedules)?;
         for seed in (0..options.schedules).map(|number| options.seed.wrapping_add(number)) {
             if run.tally.violating >= violating.min(VIOLATING_MAX) || run.tally.hangs {
                 run.tally.incomplete = true;
@@ -468,8 +469,9 @@ impl<'a, K: Key> Run<'a, K> {
                     expected[first..first + new.len()].copy_from_slice(new);
                 }
                 Event::Poison { first, words } => {
-                    let first = *first as usize;
-                    expected[first..first + *words as usize].fill(POISON);
+                    for word in *first..*first + *words {
+                        expected[word as usize] = poison(word);
+                    }
                 }
                 Event::Grow { bytes } => expected.resize(*bytes as usize / 8, 0),
                 _ => {} // stores nothing
@@ -492,11 +494,12 @@ impl<'a, K: Key> Run<'a, K> {
     }
 
     /// Counts an execution, and explores its crashes if its results are right. Does neither for one
-    /// in which a thread is interrupted.
+    /// in which a thread is interrupted. Explores the moments alone of one in which it is stopped.
     fn judge(&mut self, result: ExecutionResult, order: Interleaving) {
         let ExecutionResult { preemptions, entries, calls, outcome, .. } = result;
-        let explores = !matches!(order, Interleaving::Interrupted(..));
-        self.tally.schedules += u64::from(explores);
+        self.tally.schedules += u64::from(order.is_whole());
+        let moments = returns(order, &entries, &calls);
+        let explores = order.is_whole() || !moments.is_empty();
         let bytes = self.base.len() as u64 * 8;
         let trace = Trace { bytes, entries, begin: 0, defect: self.medium.defect() };
         let mut wrong = match outcome {
@@ -514,7 +517,11 @@ impl<'a, K: Key> Run<'a, K> {
             let history = Arc::new(StoreHistory::compile(&trace, crashes.mode));
             let judge =
                 |medium: &LazyImage, span: &dyn Fn() -> Span| self.recovered(medium, &calls, span);
-            let found = crashes.explore(&history, &calls, &judge);
+            let found = if order.is_whole() {
+                crashes.explore(&history, &calls, &judge)
+            } else {
+                crashes.explore_moments(&history, &calls, &moments, &judge)
+            };
             wrong = found.map(|found| (Some(crashes.mode), found));
         }
         self.crashes = crashes;

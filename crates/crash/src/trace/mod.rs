@@ -9,11 +9,18 @@ pub(crate) mod call;
 pub(crate) mod mutation;
 
 use bristlecone_pmem::Defect;
+use bristlecone_pmem::line::LINE_WORDS;
 pub(crate) use bristlecone_pmem::medium::{Awaited, CallSite, StoreRole};
 
-/// The contents of freed blocks: no pointer into the pool, no small number, and no latch word of a
-/// pool that simulations use.
+/// The contents of freed blocks in every other line: no pointer into the pool, no small number, and
+/// no latch word of a pool that simulations use.
 pub(crate) const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEF;
+
+/// Returns what a word of a freed block gets: [`POISON`], and in odd lines its complement. So code
+/// that takes a bit of a word for a flag finds it in both states.
+pub(crate) const fn poison(word: u32) -> u64 {
+    if (word / LINE_WORDS as u32).is_multiple_of(2) { POISON } else { !POISON }
+}
 
 /// A time after every event.
 pub(crate) const NEVER: u32 = u32::MAX;
@@ -29,7 +36,7 @@ pub(crate) enum Event {
     Flush { first: u32, lines: u32 },
     /// A fence of the thread.
     Fence,
-    /// The free words of a block that no reader holds any more get [`POISON`], durable at once.
+    /// The free words of a block that no reader holds any more get [`poison`], durable at once.
     Poison { first: u32, words: u32 },
     /// Growth of the medium to `bytes`. Durable at the next [`SyncLength`](Self::SyncLength); until
     /// then every crash image has the old length.

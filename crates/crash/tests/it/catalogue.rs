@@ -37,7 +37,7 @@ fn the_defects_of_the_pool_and_eight_designs_are_caught() {
         "kv-wb-tree",
     ];
     assert_caught(&designs, 54);
-    assert!(Defect::ALL.len() >= 178, "only {} defects are seeded", Defect::ALL.len());
+    assert!(Defect::ALL.len() >= 180, "only {} defects are seeded", Defect::ALL.len());
 }
 
 /// Looks for defects that only certain scenarios can show, in those alone.
@@ -56,6 +56,11 @@ fn defects_that_take_a_certain_scenario_are_caught() {
         ("u64/split-leaf-middle", Defect::CutWithoutRoom),
     ];
     assert_each_caught(&cases);
+}
+
+#[test]
+fn a_defect_is_caught_while_a_thread_is_stopped() {
+    assert_each_caught(&[("u64/inner-split-post@2", Defect::RightInnerOpen)]);
 }
 
 /// Looks for each defect in the scenarios whose names contain its filter.
@@ -81,6 +86,7 @@ fn defects_of_batches_are_caught() {
         ("u64/commit-leaves", Defect::BatchFractured),
         ("u64/commit-beside-reads@2", Defect::BatchUnlatched),
         ("text/commit-beside-writes@2", Defect::BatchStale),
+        ("text/commit-beside-writes@2", Defect::UnmetLeaks),
     ]);
 }
 

@@ -74,12 +74,19 @@ fn beyond_a_number_of_recoveries_a_sample_of_crashes_has_one() {
 #[test]
 fn a_latch_released_before_the_flush_shows_readers_what_a_crash_loses() {
     let violations = caught::<{ chain::EARLY_RELEASE }>("u64/one-key", few(2));
-    let violation = find(&violations, "acknowledged, or read, is lost");
-    assert!(violation.trace.contains("schedule of seed"), "{violation}");
+    find(&violations, "acknowledged, or read, is lost");
     // One thread by itself sees no effect of it.
     let outcomes =
         explore_chain::<{ chain::EARLY_RELEASE }>("", ScheduleOptions { schedules: 0, ..few(2) });
     assert!(outcomes.iter().all(|outcome| outcome.violations.is_empty()));
+}
+
+#[test]
+fn the_power_fails_when_the_other_thread_has_read_what_is_exposed() {
+    let one = ScheduleOptions { schedules: 1, ..few(2) };
+    let violations = caught::<{ chain::EARLY_RELEASE }>("u64/one-key", one);
+    let violation = find(&violations, "what is recovered is no state that there was");
+    assert!(violation.trace.contains("stops at its exposed point"), "{violation}");
 }
 
 #[test]

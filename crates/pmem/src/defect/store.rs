@@ -88,6 +88,13 @@ defects! {
         "a batch compares its conditions before it latches: it replaces a newer value, which is lost",
         "conditions that are checked before the latches",
     ),
+    /// A batch whose condition stops to hold does not free its new records.
+    UnmetLeaks = own_threads(
+        "store",
+        "unmet-leaks",
+        "a batch that loses to another writer after it has written its records leaks them",
+        "conditions that are checked before the latches",
+    ),
     /// A batch makes one change after the other, each under its own latch.
     BatchUnlatched = own_threads(
         "store",

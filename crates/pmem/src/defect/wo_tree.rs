@@ -74,6 +74,13 @@ defects! {
         "the right leaf of a split takes inserts before the link to it is durable",
         "a split that another thread uses too early",
     ),
+    /// A split does not latch the right inner node until the link is durable.
+    RightInnerOpen = own_threads(
+        "wo-tree",
+        "right-inner-open",
+        "the right inner node of a split takes an entry before the link to it is durable",
+        "a split that another thread uses too early",
+    ),
     /// A split releases the left leaf before the parent leads to the right one.
     PostUnlatched = own_threads(
         "wo-tree",

@@ -29,7 +29,7 @@ use crate::model::residue::Residue;
 use bristlecone_pmem::Defect;
 use core::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
-use state::State;
+use state::{FirstValue, State};
 use std::sync::Arc;
 
 /// The position of the slot in an entry of the table. Below it are two bits for each word of the
@@ -215,6 +215,12 @@ impl LazyImage {
             total.1 = total.1.times(Residue::of(contents));
         }
         total
+    }
+
+    /// Makes the first run of each event that follows, up to the [end](Self::end), lose all that is
+    /// not guaranteed.
+    pub(crate) fn lose_first(&self) {
+        self.shared.state.lock().first = FirstValue::Oldest;
     }
 
     /// Ends the event, and its choices.

@@ -24,6 +24,7 @@ pub(super) struct State {
     /// The state of the random choices, if the run makes its choices at random.
     pub(super) sampling: Option<u64>,
     pub(super) is_deterministic: bool,
+    pub(super) first: FirstValue,
     pub(super) len: u64,
     /// The number of items stored so far.
     pub(super) stored: usize,
@@ -36,6 +37,13 @@ pub(super) struct State {
     pub(super) has_stored: bool,
     /// The value of `has_stored` at the end of the recovery.
     pub(super) has_repaired: bool,
+}
+
+/// The value of a word that the first run of an event takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FirstValue {
+    Newest,
+    Oldest,
 }
 
 #[derive(Debug)]
@@ -111,6 +119,7 @@ impl State {
             depth: 0,
             sampling: None,
             is_deterministic: true,
+            first: FirstValue::Newest,
             len: bytes,
             stored: 0,
             armed: None,
@@ -154,9 +163,9 @@ impl State {
         is_free.then(|| self.values[0])
     }
 
-    /// Returns the newest value of a word whose unit can have the contents `now`, after narrowing
-    /// these to the ones that agree in the bits `mask` of the word. `base` is the word below all
-    /// items. Forks the run if these bits have several values.
+    /// Returns a value of a word, in the first run that of [`State::first`]. Its unit can have the
+    /// contents `now`, which are narrowed to those that agree in the bits `mask` of the word. `base`
+    /// is the word below all items. Forks the run if these bits have several values.
     pub(super) fn decide(
         &mut self,
         slot: u32,
@@ -183,7 +192,11 @@ impl State {
             return self.values[0];
         }
         let taken = self.choose(word, mask, of);
-        let value = self.values[taken as usize];
+        let from_newest = match self.first {
+            FirstValue::Newest => taken,
+            FirstValue::Oldest => of - 1 - taken,
+        };
+        let value = self.values[from_newest as usize];
         let items = &self.slots[slot as usize].items;
         UnitContents { items, all: &self.history.items, base }.keep(now, place, mask, value);
         value

@@ -196,9 +196,11 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let right =
             Node::<M, NODE>::create_inner(&self.pool, at, header, child, &entries[middle + 1..])?;
         let medium = self.pool.medium();
-        let right_held = right.inner_latch(self.pool.nonce()).lock();
+        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
+        let is_open = injects(Defect::RightInnerOpen);
+        let right_held = if is_open { None } else { right.inner_latch(self.pool.nonce()).lock() };
         let fenced = medium.fence();
-        if M::INJECTS_DEFECTS && medium.injects(Defect::InnerLinkWithCut) {
+        if injects(Defect::InnerLinkWithCut) {
             let _ = node.link_and_cut(at, middle);
             return Ok(low);
         }
