@@ -33,8 +33,8 @@ impl Options {
         self
     }
 
-    /// Sets the size of the journal, in bytes. A journal that is in use keeps its size. Default: 64
-    /// MiB.
+    /// Sets the size of the journal, in bytes; 1 MiB at least, 16 GiB at most. A journal that is in
+    /// use keeps its size. Default: 64 MiB.
     ///
     /// The store holds each file of the journal open, which takes 67 file descriptors, or 19 if it
     /// has 1 MiB.

@@ -658,3 +658,17 @@ fn a_store_whose_ring_ends_early_is_refused() {
     let found = opened.as_ref().map(|store| store.contains("a").unwrap());
     assert!(matches!(found, Err(Error::Journal { .. })), "{found:?}");
 }
+
+#[test]
+fn a_file_with_a_journal_grows_as_far_as_one_without() {
+    let most = [Durability::Commit, Durability::Process].map(|durability| {
+        let place = place();
+        let options = small().durability(durability).trust_file_system(true).reserve_bytes(0);
+        let store = options.open_or_create(&place.path).unwrap();
+        let put = |n: &u32| store.put(n.to_string(), vec![7; 100_000]).is_ok();
+        let count = (0..1000).take_while(put).count();
+        store.close().unwrap();
+        count
+    });
+    assert!(most[0] > 0 && most[0] == most[1], "{most:?}");
+}

@@ -130,6 +130,7 @@ impl Journaled {
         check_memory(&locked, options)?;
         let reserve_bytes = options.reserve_bytes.max(bytes);
         let memory = Mapped::anonymous_in(bytes, reserve_bytes, options.placement)?;
+        let limits = [memory.reserved_bytes(), options.memory_limit()];
         let (mut folder, ring) = match usable_mark(&locked)? {
             Some(mark) if mark.needs => Folder::open(locked.path(), pool()?, &mark)?,
             former => Folder::create(locked.path(), pool()?, former.as_ref(), options)?,
@@ -150,7 +151,6 @@ impl Journaled {
             is_ending: AtomicBool::new(false),
             safe_until: AtomicU64::new(now()),
         });
-        let limits = [options.reserve_bytes, options.memory_limit()];
         let growing = GrowingFile::new(Arc::clone(&shared));
         let mut opened = Self { shared, thread: None, growing, len: bytes.into(), locked, limits };
         let name = "bristlecone-journal".to_owned();

@@ -32,8 +32,8 @@ impl Durability {
 pub struct JournalOptions {
     /// The moment from which a write survives a power cut. Default: [`Durability::DEFAULT`].
     pub durability: Durability,
-    /// The size of the journal, in bytes. A journal that the pool needs keeps its size. Default: 64
-    /// MiB.
+    /// The size of the journal, in bytes; 1 MiB at least, 16 GiB at most. A journal that the pool
+    /// needs keeps its size. Default: 64 MiB.
     pub journal_bytes: u64,
     /// The largest size of the file while it is open, in bytes, because all of it is in private
     /// memory. Default: 70 % of the memory that the machine has, or that the control group of the

@@ -119,6 +119,11 @@ impl Mapped {
         self
     }
 
+    /// Returns the size of the reserved address space, in bytes.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.range.bytes as u64
+    }
+
     pub(super) fn instructions(domain: Domain) -> Result<(WriteBack, Fences), MediumError> {
         Ok(match domain {
             Domain::Adr => {
