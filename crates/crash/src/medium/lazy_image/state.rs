@@ -164,8 +164,8 @@ impl State {
     }
 
     /// Returns a value of a word, in the first run that of [`State::first`]. Its unit can have the
-    /// contents `now`, which are narrowed to those that agree in the bits `mask` of the word. `base`
-    /// is the word below all items. Forks the run if these bits have several values.
+    /// contents `now`, which are narrowed to those that agree in the bits `mask` of the word.
+    /// `base` is the word below all items. Forks the run if these bits have several values.
     pub(super) fn decide(
         &mut self,
         slot: u32,
