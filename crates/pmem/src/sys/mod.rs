@@ -144,11 +144,15 @@ pub fn ranks(numbers: &[u64; RANKED_MAX], count: usize) -> Option<[u64; RANKED_M
     }
 }
 
-/// Returns a bit for each of `words` that is greater than `than`, or `None` where the processor has
-/// no fast way. On x86-64 the fast way is AVX-512 or AVX2, detected at run time. The function reads
-/// every word, each atomically.
+/// Returns a bit for each of `words`, of which there are 16 or 32, that is greater than `than`, or
+/// `None` where the processor has no fast way. On x86-64 the fast way is AVX-512 or AVX2, detected
+/// at run time. The function reads every word, each atomically.
 #[inline(always)]
-pub fn greater(words: &[core::sync::atomic::AtomicU64; 32], than: u64) -> Option<u32> {
+pub fn greater<const N: usize>(
+    words: &[core::sync::atomic::AtomicU64; N],
+    than: u64,
+) -> Option<u32> {
+    const { assert!(N == 16 || N == 32) };
     #[cfg(target_arch = "x86_64")]
     return arch::greater(words, than);
     #[cfg(not(target_arch = "x86_64"))]

@@ -87,10 +87,17 @@ fn greater_words_are_those_that_a_comparison_of_each_finds() {
             if let Some(found) = greater(&words, than) {
                 assert_eq!(found, expected, "{values:x?} > {than:x}");
             }
+            let (halves, _) = words.as_chunks::<16>();
+            let found = |at: usize| greater(&halves[at], than);
+            if let (Some(low), Some(high)) = (found(0), found(1)) {
+                assert_eq!(high << 16 | low, expected, "halves of {values:x?} > {than:x}");
+            }
             // A processor with AVX-512 takes another way.
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if std::is_x86_feature_detected!("avx2") {
                 assert_eq!(arch::greater_avx2(&words, than), expected, "{values:x?} > {than:x}");
+                let found = [0, 1].map(|at| arch::greater_avx2(&halves[at], than));
+                assert_eq!(found[1] << 16 | found[0], expected, "halves of {values:x?} > {than:x}");
             }
         }
     }

@@ -166,9 +166,12 @@ fn ranks_by_counting(numbers: &[u64; RANKED_MAX], count: usize) -> [u64; RANKED_
 /// This is in assembly because other threads write the words, and Rust has no atomic vector load.
 #[cfg(not(miri))]
 #[inline(always)]
-pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
+pub(super) fn greater<const N: usize>(words: &[AtomicU64; N], than: u64) -> Option<u32> {
     if std::is_x86_feature_detected!("avx512bw") {
-        return Some(greater_avx512(words, than));
+        return Some(match words.first_chunk::<32>() {
+            Some(words) => greater_avx512(words, than),
+            None => greater_avx512_half(words.first_chunk()?, than),
+        });
     }
     std::is_x86_feature_detected!("avx2").then(|| greater_avx2(words, than))
 }
@@ -179,7 +182,7 @@ pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
 #[inline(always)]
 fn greater_avx512(words: &[AtomicU64; 32], than: u64) -> u32 {
     let mask: u32;
-    // SAFETY: As in `greater_avx2`. The registers from zmm16 on need no `vzeroupper`.
+    // SAFETY: As in `greater_avx2_half`, of 256 B. Registers from zmm16 on need no `vzeroupper`.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {than}",
@@ -201,13 +204,44 @@ fn greater_avx512(words: &[AtomicU64; 32], than: u64) -> u32 {
     mask
 }
 
+/// As [`greater_avx512`].
+#[cfg(not(miri))]
+#[inline(always)]
+fn greater_avx512_half(words: &[AtomicU64; 16], than: u64) -> u32 {
+    let mask: u32;
+    // SAFETY: As in `greater_avx512`, of 128 B.
+    unsafe {
+        asm!(
+            "vpbroadcastq zmm16, {than}",
+            "vpcmpltuq k1, zmm16, [{at}]",
+            "vpcmpltuq k2, zmm16, [{at} + 64]",
+            "kunpckbw k1, k2, k1",
+            "kmovd {mask:e}, k1",
+            at = in(reg) words.as_ptr(),
+            than = in(reg) than,
+            mask = lateout(reg) mask,
+            out("zmm16") _, out("k1") _, out("k2") _,
+            options(nostack, readonly)
+        );
+    }
+    mask
+}
+
 /// As [`greater`]. The processor must have AVX2.
 #[cfg(not(miri))]
 #[inline]
-pub(super) fn greater_avx2(words: &[AtomicU64; 32], than: u64) -> u32 {
+pub(super) fn greater_avx2<const N: usize>(words: &[AtomicU64; N], than: u64) -> u32 {
+    let (halves, _) = words.as_chunks::<16>();
+    halves.iter().rev().fold(0, |mask, half| mask << 16 | greater_avx2_half(half, than))
+}
+
+/// As [`greater_avx2`].
+#[cfg(not(miri))]
+#[inline]
+fn greater_avx2_half(words: &[AtomicU64; 16], than: u64) -> u32 {
     let mask: u64;
     // AVX2 compares signed numbers. Flipping the sign bit on both sides gives the unsigned order.
-    // SAFETY: AVX2 exists. All 256 B that are read belong to `words`. Each word is aligned to 8 B,
+    // SAFETY: AVX2 exists. All 128 B that are read belong to `words`. Each word is aligned to 8 B,
     // so a vector load reads it whole, and x86 orders the load like any other.
     unsafe {
         asm!(
@@ -233,26 +267,6 @@ pub(super) fn greater_avx2(words: &[AtomicU64; 32], than: u64) -> u32 {
             "vmovmskpd {next:e}, ymm5",
             "shl {next:e}, 12",
             "or {low:e}, {next:e}",
-            "vpxor ymm2, ymm0, [{at} + 128]",
-            "vpxor ymm3, ymm0, [{at} + 160]",
-            "vpxor ymm4, ymm0, [{at} + 192]",
-            "vpxor ymm5, ymm0, [{at} + 224]",
-            "vpcmpgtq ymm2, ymm2, ymm1",
-            "vpcmpgtq ymm3, ymm3, ymm1",
-            "vpcmpgtq ymm4, ymm4, ymm1",
-            "vpcmpgtq ymm5, ymm5, ymm1",
-            "vmovmskpd {next:e}, ymm2",
-            "shl {next:e}, 16",
-            "or {low:e}, {next:e}",
-            "vmovmskpd {next:e}, ymm3",
-            "shl {next:e}, 20",
-            "or {low:e}, {next:e}",
-            "vmovmskpd {next:e}, ymm4",
-            "shl {next:e}, 24",
-            "or {low:e}, {next:e}",
-            "vmovmskpd {next:e}, ymm5",
-            "shl {next:e}, 28",
-            "or {low:e}, {next:e}",
             "vzeroupper",
             at = in(reg) words.as_ptr(),
             sign = in(reg) 1_u64 << 63,
@@ -271,6 +285,6 @@ pub(super) fn greater_avx2(words: &[AtomicU64; 32], than: u64) -> u32 {
 }
 
 #[cfg(miri)]
-pub(super) fn greater(_: &[AtomicU64; 32], _: u64) -> Option<u32> {
+pub(super) fn greater<const N: usize>(_: &[AtomicU64; N], _: u64) -> Option<u32> {
     None
 }

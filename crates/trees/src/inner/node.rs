@@ -169,8 +169,6 @@ impl<M, const WORDS: usize> DramView<'_, M, WORDS> {
         assert!(losses < WORDS);
         losses
     };
-    /// The first of the words that a vector search reads. In a small node, it reads all of them.
-    const WINDOW: usize = if WORDS < NODE_WORDS { 0 } else { PREFIXES };
 }
 
 impl<'a, M: Medium, const WORDS: usize> NodeView<'a, M> for DramView<'a, M, WORDS> {
@@ -210,10 +208,8 @@ impl<'a, M: Medium, const WORDS: usize> NodeView<'a, M> for DramView<'a, M, WORD
             return self.count_from_front(count, bound);
         }
         if !M::CONTROLS_SCHEDULE
-            && let Some(window) = self.words[Self::WINDOW..].first_chunk()
-            && let Some(above) = sys::greater(window, bound)
+            && let Some(above) = self.above(bound)
         {
-            let above = above >> (PREFIXES - Self::WINDOW);
             // The mask sets the bits from `count` on: prefixes there are stale.
             return (above | u32::MAX << count).trailing_zeros() as usize;
         }
@@ -256,6 +252,17 @@ impl<'a, M: Medium, const WORDS: usize> NodeView<'a, M> for DramView<'a, M, WORD
 }
 
 impl<M: Medium, const WORDS: usize> DramView<'_, M, WORDS> {
+    /// Returns a bit for each prefix that is greater than `bound`, beside bits of other words, or
+    /// `None` where the processor has no fast way. Reads no line behind that of the last prefix,
+    /// but the first word of the children in a node of 512 B.
+    #[inline(always)]
+    fn above(self, bound: u64) -> Option<u32> {
+        if Self::CHILDREN <= 16 {
+            return Some(sys::greater(self.words.first_chunk::<16>()?, bound)? >> PREFIXES);
+        }
+        sys::greater(self.words[PREFIXES..].first_chunk::<32>()?, bound)
+    }
+
     /// Notes that the node, which is latched, loses keys.
     pub(super) fn lose_keys(self) {
         self.store(Self::LOSSES, self.load(Self::LOSSES).wrapping_add(1));
