@@ -22,6 +22,10 @@ struct Merge<K: Key> {
 }
 
 impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
+    /// The largest number of entries of a sparse node.
+    pub(super) const SPARSE_MAX: usize =
+        if S::MERGES_QUARTERS { ShiftNode::<M, S::Form, NODE>::CAPACITY / 4 } else { 0 };
+
     /// Merges the node of `level` that covers `key` with a sibling if one of them is sparse and
     /// both fit in one node. Then merges the nodes that became sparse by this.
     #[cold]
@@ -37,7 +41,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         while let Some((level, key)) = sparse.pop() {
             let Some(merged) = self.merge_one(level, K::borrow(&key), unlinked)? else { continue };
             merged_any = true;
-            if merged.parent_count <= ShiftNode::<M, S::Form, NODE>::CAPACITY / 4 {
+            if merged.parent_count <= Self::SPARSE_MAX.max(1) {
                 sparse.push((level + 1, key));
             }
             if level > 0 {
@@ -132,13 +136,14 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         Ok(Some(low_key))
     }
 
-    /// Returns `true` if two nodes with these entry counts should merge: one is at most a quarter
-    /// full and space is left afterwards, or one is empty or has a single child.
+    /// Returns `true` if two nodes with these entry counts should merge: one is sparse and space is
+    /// left afterwards, or one is empty or has a single child.
     fn should_merge(counts: [usize; 2], level: u32) -> bool {
         let capacity = ShiftNode::<M, S::Form, NODE>::CAPACITY;
         let (least, sum) = (counts[0].min(counts[1]), counts[0] + counts[1]);
         let nothing = usize::from(level > 0);
-        sum <= capacity && (least <= nothing || least <= capacity / 4 && sum <= capacity / 4 * 3)
+        sum <= capacity
+            && (least <= nothing || least <= Self::SPARSE_MAX && sum <= capacity / 4 * 3)
     }
 
     /// Replaces the root by its child while the root has a single child.

@@ -68,6 +68,9 @@ pub struct FastFairWide<const NODE: usize>;
 pub trait FastFairSpec: Design {
     /// The form of its nodes.
     type Form: ShiftForm;
+    /// `true` if a node at most a quarter full joins a sibling. Otherwise only an empty leaf and an
+    /// inner node with a single child do.
+    const MERGES_QUARTERS: bool = false;
 }
 
 /// Returns the description of the design called `name` with nodes of form `F`.
@@ -97,6 +100,7 @@ impl<const NODE: usize> Design for FastFair<NODE> {
 
 impl<const NODE: usize> FastFairSpec for FastFairR<NODE> {
     type Form = FencedAfter;
+    const MERGES_QUARTERS: bool = true;
 }
 
 impl<const NODE: usize> Design for FastFairR<NODE> {

@@ -647,3 +647,28 @@ fn churn(tree: &Tree<u64>, thread: u64, rounds: u64) {
         }
     }
 }
+
+/// Returns the number of entries that a leaf of 13 has left when removes make it join its
+/// neighbour, which has 4.
+fn entries_at_merge<D: Design>() -> u64 {
+    let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
+    let tree = D::Index::<_, u64>::create(Arc::new(pool), "tree").unwrap();
+    for key in 1..=3 * 13 {
+        tree.insert(key, key).unwrap();
+    }
+    for key in 13 + 5..=2 * 13 {
+        tree.remove(key).unwrap();
+    }
+    assert_eq!(tree.check().unwrap().leaves, 3, "ascending keys leave full leaves");
+    let merges = |&key: &u64| {
+        tree.remove(key).unwrap();
+        tree.check().unwrap().leaves == 2
+    };
+    13 - (1..=13).find(merges).expect("an empty leaf is unlinked")
+}
+
+#[test]
+fn only_empty_leaves_merge_where_the_authors_code_merges_none() {
+    assert_eq!(entries_at_merge::<FastFair<256>>(), 0);
+    assert_eq!(entries_at_merge::<FastFairR<256>>(), 13 / 4);
+}

@@ -5,7 +5,6 @@ use super::merge::Unlinked;
 use super::{FastFairSpec, FastFairTree};
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
-use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 
 impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
@@ -92,7 +91,7 @@ impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S
         self.shift_out(&node, pos.index, count);
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
-        if count == 1 || count - 1 == ShiftNode::<M, S::Form, NODE>::CAPACITY / 4 {
+        if count == 1 || count - 1 == Self::SPARSE_MAX {
             let mut unlinked = Unlinked::new();
             let merged = self.merge(0, K::to_owned(key), &mut unlinked);
             for (block, bytes) in unlinked {
