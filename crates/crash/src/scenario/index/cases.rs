@@ -187,8 +187,15 @@ impl<K: SampleKey> CaseList<K> {
         self.add("insert-same-value", alike, vec![same(25)], &near);
         let two = vec![insert(25), remove(20)];
         self.add("insert-then-remove", few(), two, &near);
+        // The pair comes back into the entry that it has left.
+        let last = FEW * STRIDE;
+        self.add("remove-then-insert", few(), vec![remove(last), insert(last)], &[40, 41, 39]);
         let two = vec![Op::Update(K::sample(30), 1), Op::Update(K::sample(30), 2)];
         self.add("update-twice", few(), two, &[30, 31]);
+        // Key and value are what fresh memory holds, so that a store of them changes nothing.
+        let mut zero = fresh();
+        zero.push(insert(0));
+        self.add("update-zero", zero, vec![Op::Update(K::sample(0), 0)], &[0, 1]);
     }
 
     /// Adds inserts that split nodes.
