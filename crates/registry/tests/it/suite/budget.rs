@@ -142,12 +142,20 @@ pub(crate) fn run(subject: &Subject<u64>) {
 fn fullest(subject: &Subject<u64>, most: Most) -> Most {
     let mut filled = probe(subject, most);
     let fits = (1..=KEYS).take_while(|&key| filled.measure(Kind::Insert, key, key)).count() as u64;
+    let more = (fits + 2..=KEYS).take_while(|&key| filled.measure(Kind::Insert, key, key)).count();
     let mut probe = probe(subject, filled.most);
     for key in (1..=fits).rev() {
         probe.measure(Kind::Insert, key, key);
     }
     probe.measure(Kind::Remove, 1, 1);
-    probe.most
+    // A full leaf below an inner node: the last one before the second split.
+    let mut below = self::probe(subject, probe.most);
+    let last = fits + 1 + more as u64;
+    for key in 1..=last {
+        below.measure(Kind::Insert, key, key);
+    }
+    below.measure(Kind::Remove, last, last);
+    below.most
 }
 
 /// Removes and inserts each entry of a full leaf, with the first entry at each place of its line:
