@@ -3,9 +3,10 @@
 use crate::all_pm::{AllPm, AllPmSpec, CopyOnWrite, Undo};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::{Bitmap, Sorted};
+use crate::node::{Bitmap, Layout, Sorted};
 use crate::spec::{Budget, Cost, SHADOWING, Spec};
 use bristlecone_pmem::Medium;
+use bristlecone_pmem::line::LINE_WORDS;
 
 /// Shadowing over unsorted leaves with a bitmap and nodes of `NODE` bytes.
 #[derive(Debug)]
@@ -13,8 +14,10 @@ pub struct UnsortedBitmapShadow<const NODE: usize>;
 
 impl<const NODE: usize> Design for UnsortedBitmapShadow<NODE> {
     const SPEC: Spec = {
-        // The lines of the copy, the log, the two pointers, and the end of the log.
-        let change = Cost::new((NODE / 64) as u32 + 5, 4);
+        // The lines of the copy, the log, the two pointers, and the end of the log. At 1 KiB a
+        // bitmap in one word marks less than fits.
+        let copy = Bitmap::<NODE>::ENTRIES.word(Bitmap::<NODE>::CAPACITY).div_ceil(LINE_WORDS);
+        let change = Cost::new(copy as u32 + 5, 4);
         Spec {
             name: "unsorted-bitmap-shadow",
             source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",
