@@ -3,7 +3,7 @@
 //! The tree is the hybrid engine with FAST & FAIR's node as the leaf, and with inner nodes of the
 //! same kind.
 
-use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
+use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::inner::FastNodes;
 use crate::key::{Entry, Key};
@@ -38,6 +38,7 @@ impl<const NODE: usize, const WORDS: usize> HybridSpec for FastFairSp<NODE, WORD
     };
     type Leaf = SortedShift<NODE, Wide<FencedAround>>;
     type Inner<M: Medium> = FastNodes<M, WORDS, { Entry::WIDE_WORDS }>;
+    const RESTRUCTURING: Restructuring = Restructuring::Unlinking;
     const PREFETCHES: bool = false;
 }
 
@@ -75,5 +76,34 @@ mod tests {
         // Three entries of 32 B, or six of 16 B, shift over three lines.
         assert_eq!(split_cost::<FastFairSp<256, 32>>(7), (4 + 2 + 3, 6 + 2 * 3));
         assert_eq!(split_cost::<FastFairSpR<256>>(13), (4 + 2 + 3, 3 + 3));
+    }
+
+    /// Returns the number of entries that a leaf with `capacity` entries between two others has
+    /// left when removes free it, and the lines and fences of the remove that does.
+    fn entries_at_unlink<D: Design>(capacity: u64) -> (u64, (u64, u64)) {
+        let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+        let tree = D::Index::<_, u64>::create(Arc::new(pool), "tree").unwrap();
+        for key in 1..=3 * capacity {
+            tree.insert(key, key).unwrap();
+        }
+        for key in 2 * capacity + 5..=3 * capacity {
+            tree.remove(key).unwrap();
+        }
+        let leaves = tree.check().unwrap().leaves;
+        let mut of_last = None;
+        let count = (capacity + 1..=2 * capacity).find(|key| {
+            tree.pool().medium().take();
+            tree.remove(*key).unwrap();
+            let counts = tree.pool().medium().take();
+            of_last = Some((counts.lines, counts.fences));
+            tree.check().unwrap().leaves < leaves
+        });
+        (2 * capacity - count.unwrap(), of_last.unwrap())
+    }
+
+    #[test]
+    fn only_an_empty_leaf_is_unlinked_where_the_authors_code_merges_none() {
+        assert_eq!(entries_at_unlink::<FastFairSp<256, 32>>(7).0, 0);
+        assert_eq!(entries_at_unlink::<FastFairSpR<256>>(13).0, 13 / 4);
     }
 }

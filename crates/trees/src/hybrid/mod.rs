@@ -111,6 +111,8 @@ pub enum Restructuring {
     /// One new leaf takes the upper half of a full leaf, which is then cut; a full append-only leaf
     /// is replaced. A merge moves the entries of the right leaf into the left one.
     InPlace,
+    /// As `InPlace`, but no leaf is merged: only an empty one is unlinked.
+    Unlinking,
     /// Two new leaves replace a full leaf, and one new leaf replaces two sparse ones.
     Replacement,
     /// Micro-logs, as in FPTree: a new leaf takes half of a full one, and only an empty leaf is
@@ -178,7 +180,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const HAS_LOCKS: bool = <S::Inner<M> as InnerNodes<M>>::HAS_LOCKS;
     const ROOT_BYTES: u64 = match S::RESTRUCTURING {
         Restructuring::MicroLogged => micro_log::ROOT_BYTES,
-        Restructuring::InPlace | Restructuring::Replacement => 8 * ROOT_WORDS as u64,
+        Restructuring::InPlace | Restructuring::Unlinking | Restructuring::Replacement => {
+            8 * ROOT_WORDS as u64
+        }
     };
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::{Hybrid, HybridSpec, LeafRef, Restructuring};
 use crate::index::TreeError;
-use crate::inner::InnerNodes;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::Leaf;
 use crate::node_latch::HeldLatch;
@@ -26,7 +26,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) const SPARSE_MAX: usize = match S::RESTRUCTURING {
         Restructuring::InPlace => S::Leaf::CAPACITY / 4,
         Restructuring::Replacement => (S::Leaf::CAPACITY - 1) / 2,
-        Restructuring::MicroLogged => 0, // a remove unlinks an empty leaf; it never merges two
+        // A remove unlinks an empty leaf; it never merges two.
+        Restructuring::Unlinking | Restructuring::MicroLogged => 0,
     };
     /// The largest number of entries after a merge. It leaves space, so that the next insert does
     /// not split the leaf again.
@@ -54,6 +55,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let guard = self.pool.pin();
         let merge = match S::RESTRUCTURING {
             Restructuring::Replacement => Self::merge_by_replacement,
+            Restructuring::Unlinking => Self::unlink_empty,
             Restructuring::InPlace | Restructuring::MicroLogged => Self::merge_around,
         };
         let (leaf, latch_guard) = self.latch_leaf(key)?;
@@ -150,25 +152,74 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let low = K::block(&self.pool, self.low(&right))?;
         let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(medium, right.words, &mut moved);
-        let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        let new_link = S::Leaf::encode_next(self.next(&right).offset());
         if moved.is_empty() {
-            medium.store(&next[0], new_link); // publishes no entries
+            self.link_past(&left, &right); // publishes no entries
         } else {
+            let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+            let new_link = S::Leaf::encode_next(self.next(&right).offset());
             let absorbed = S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?;
             medium.commit(&next[0], new_link, absorbed);
+            S::Leaf::flush_link(medium, next);
+            let _ = medium.fence();
         }
+        right_guard.obsolete();
+        self.free_unlinked(right.at, low, guard);
+        Ok(MergeResult::Merged)
+    }
+
+    /// Unlinks the leaf that covers `key` if it is empty and the latch of its left neighbour, which
+    /// takes over its range, is free. The first leaf stays. The caller holds no latch. Durable on
+    /// return.
+    ///
+    /// ```text
+    /// C left neighbour: next   8 B          crash before C: the empty leaf stays
+    /// F its line |             -> durable   budget: 1 line, 1 fence
+    /// ```
+    #[cold]
+    fn unlink_empty(&self, key: K::Ref<'_>, guard: &Guard) -> Result<(), TreeError> {
+        let (leaf, latch_guard) = self.latch_leaf(key)?;
+        let medium = self.pool.medium();
+        let low = self.low(&leaf);
+        if S::Leaf::count(medium, leaf.words) > 0 || low == 0 {
+            return Ok(());
+        }
+        let below = K::read(&self.pool, low)?;
+        let route = self.inner.seek::<K>(&self.pool, K::borrow(&below), Direction::Below)?;
+        let left = self.leaf(route.leaf)?;
+        let Some(_left_guard) = self.try_latch(&left) else { return Ok(()) };
+        if self.next(&left) != leaf.at {
+            return Ok(()); // the left neighbour splits, and the new leaf is not yet under a node
+        }
+        let low = K::block(&self.pool, low)?;
+        self.link_past(&left, &leaf);
+        let unlinked = self.inner.unlink::<K>(&self.pool, key, leaf.at);
+        // If damage made this fail, the inner nodes still lead to the leaf. No thread writes to it
+        // any more, and it is not freed.
+        latch_guard.obsolete();
+        unlinked?;
+        self.free_unlinked(leaf.at, low, guard);
+        Ok(())
+    }
+
+    /// Links `left` to the right neighbour of `right`, which has no entries. Durable on return.
+    fn link_past(&self, left: &LeafRef<'_>, right: &LeafRef<'_>) {
+        let medium = self.pool.medium();
+        let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+        medium.store(&next[0], S::Leaf::encode_next(self.next(right).offset()));
         S::Leaf::flush_link(medium, next);
         let _ = medium.fence();
-        right_guard.obsolete();
+    }
+
+    /// Retires a leaf that is unlinked, and the record of its low key.
+    fn free_unlinked(&self, leaf: PmPtr, low: Option<(PmPtr, u64)>, guard: &Guard) {
+        let medium = self.pool.medium();
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::MergeLeaks)) {
-            self.pool.retire(right.at, Self::LEAF_BYTES, guard);
+            self.pool.retire(leaf, Self::LEAF_BYTES, guard);
         }
         if let Some((block, bytes)) = low {
             // Fails only if the record's length is damaged. The block then stays in use until
             // recovery.
             let _ = self.pool.try_retire(block, bytes, guard);
         }
-        Ok(MergeResult::Merged)
     }
 }
