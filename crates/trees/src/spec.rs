@@ -45,6 +45,9 @@ pub const PARTIAL_LOGGING: &str = "partial-logging";
 /// The feature of designs whose inner nodes are in DRAM and are rebuilt by an open.
 pub const SELECTIVE: &str = "selective-persistence";
 
+/// The feature of designs with leaves that keep a part of each key and whose range tells the rest.
+pub const DENSE: &str = "dense-leaves";
+
 /// The feature of designs in which the latch of a leaf is a lock in an array of its parent.
 pub const LOCK_ARRAYS: &str = "lock-arrays";
 

@@ -59,6 +59,20 @@ defects! {
         "the link past a merged leaf may persist before its entries in the left leaf",
         "merges",
     ),
+    /// A merge into a new leaf does not fence that leaf before the link.
+    ReplacedEarly = own(
+        "cell-tree",
+        "replaced-early",
+        "the link to a new leaf in the place of two may persist before its cells",
+        "dense cells",
+    ),
+    /// A merge does not look whether the range is too wide for the left leaf.
+    MergedWide = own(
+        "cell-tree",
+        "merged-wide",
+        "the low bits of two keys of a leaf may be equal",
+        "dense cells",
+    ),
     /// A split does not flush the cells that the last use of the block has left.
     CellsKept = own(
         "cell-tree",

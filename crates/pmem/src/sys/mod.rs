@@ -128,7 +128,7 @@ pub fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
 }
 
 /// The most numbers that [`ranks`] compares.
-pub const RANKED_MAX: usize = 48;
+pub const RANKED_MAX: usize = 64;
 
 /// Returns for each of the first `count` of `numbers` how many of these are less, or `None` where
 /// the processor has no fast way. On x86-64 the fast way is AVX-512 or AVX2, detected at run time.

@@ -1,4 +1,6 @@
-//! The layout of a cell: one line with three entries, which commits itself.
+//! The layout of a cell: one line with three or four entries, which commits itself.
+//!
+//! A wide cell:
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
@@ -7,57 +9,124 @@
 //! | 7 | 8 | former sum | data | the sum before the newest update, if the word is either |
 //! | | | note | data | if it is fresh: bits 0..30 check of the record, 30..64 epoch |
 //!
+//! A dense cell:
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | commit word | commit | see [`CommitWord`] |
+//! | 1 | 24 | 3 words | data | bits 0..16 a third of key 3, lowest first; 16..64 a key, 0 to 2 |
+//! | 4 | 32 | 4 values | data | value words |
+//!
 //! 1. One store of the commit word decides which entries count. It follows what it publishes in
 //!    the same line.
 //! 2. A store changes no entry that the commit word counts, except the value of an update.
-//! 3. The commit word is plain before word 7 changes, so that word 7 is what the commit word says.
+//! 3. The commit word of a wide cell is plain before word 7 changes, so that word 7 is what the
+//!    commit word says.
 //! 4. The sum covers the place of the cell in the pool, the slots, and keys and values. It fits the
 //!    content, or the word is [`either`](CommitWord::is_either) and the former sum does.
 
 use super::epoch::Note;
-use super::word::{CommitWord, SLOTS, SUM_MASK, tag_of};
+use super::word::{CellKind, CellLayout, CommitWord, KEPT_RANGE, SLOTS_MAX, SUM_MASK, tag_of};
 use crate::key::{Entry, Key};
 use crate::leaf::slots;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmWord, Pool};
+use core::marker::PhantomData;
 
 const COMMIT: usize = 0;
+/// The first word of the entries of a wide cell, and of the keys of a dense one.
 const ENTRIES: usize = 1;
+/// The last word of a wide cell.
 const LAST: usize = 7;
 
-const _: () = assert!(ENTRIES + 2 * SLOTS == LAST && LAST + 1 == LINE_WORDS);
+/// The words with keys of a dense cell.
+const KEY_WORDS: usize = SLOTS_MAX - 1;
+/// The bits of the last key in each of them, below a key.
+const PART_BITS: usize = 16;
+const PART: u64 = (1 << PART_BITS) - 1;
+
+const _: () = assert!(ENTRIES + 2 * CellKind::Wide.slots() == LAST && LAST + 1 == LINE_WORDS);
+const _: () = assert!(ENTRIES + KEY_WORDS + SLOTS_MAX == LINE_WORDS);
+const _: () = assert!(KEPT_RANGE == 1 << (KEY_WORDS * PART_BITS));
 
 /// A view of a cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cell<'a> {
+pub(super) struct Cell<'a, C> {
     /// The offset of the cell in the pool.
     at: u64,
     pub(super) words: &'a [PmWord],
+    kind: PhantomData<C>,
 }
 
-impl<'a> Cell<'a> {
+impl<'a, C: CellLayout> Cell<'a, C> {
     /// Returns the view of the cell at offset `at`, whose words are `words`.
     #[inline(always)]
     pub(super) fn new(at: u64, words: &'a [PmWord]) -> Self {
-        Self { at, words: &words[..LINE_WORDS] }
+        Self { at, words: &words[..LINE_WORDS], kind: PhantomData }
     }
 
     /// Returns the commit word.
     #[inline(always)]
-    pub(super) fn commit_word<M: Medium>(self, medium: &M) -> CommitWord {
-        CommitWord(medium.load(&self.words[COMMIT]))
+    pub(super) fn commit_word<M: Medium>(self, medium: &M) -> CommitWord<C> {
+        CommitWord::new(medium.load(&self.words[COMMIT]))
     }
 
-    /// Returns the entry in `slot`.
+    /// Returns the entry in `slot`, with the part of its key that the cell keeps.
     #[inline(always)]
     pub(super) fn entry<M: Medium>(self, medium: &M, slot: usize) -> Entry {
-        let [key, value] = self.entry_words(slot);
-        Entry::plain(medium.load(key), medium.load(value))
+        let key = match C::KIND {
+            CellKind::Wide => medium.load(&self.words[ENTRIES + 2 * slot]),
+            CellKind::Dense => self.dense_keys(medium)[slot],
+        };
+        Entry::plain(key, self.value(medium, slot))
+    }
+
+    /// Returns the value in `slot`.
+    #[inline(always)]
+    pub(super) fn value<M: Medium>(self, medium: &M, slot: usize) -> u64 {
+        medium.load(self.value_word(slot))
     }
 
     #[inline(always)]
-    fn entry_words(self, slot: usize) -> [&'a PmWord; 2] {
-        [&self.words[ENTRIES + 2 * slot], &self.words[ENTRIES + 2 * slot + 1]]
+    fn value_word(self, slot: usize) -> &'a PmWord {
+        match C::KIND {
+            CellKind::Wide => &self.words[ENTRIES + 2 * slot + 1],
+            CellKind::Dense => &self.words[ENTRIES + KEY_WORDS + slot],
+        }
+    }
+
+    /// Returns the parts of keys that a dense cell keeps.
+    #[inline(always)]
+    fn dense_keys<M: Medium>(self, medium: &M) -> [u64; SLOTS_MAX] {
+        let [a, b, c] = [0, 1, 2].map(|at| medium.load(&self.words[ENTRIES + at]));
+        let last = a & PART | (b & PART) << PART_BITS | (c & PART) << (2 * PART_BITS);
+        [a >> PART_BITS, b >> PART_BITS, c >> PART_BITS, last]
+    }
+
+    /// Returns the valid slots of a dense cell whose keys fit, given the parts that it keeps.
+    #[inline(always)]
+    pub(super) fn dense_slots<M: Medium>(self, medium: &M, fits: impl Fn(u64) -> bool) -> u64 {
+        let keys = self.dense_keys(medium);
+        let fitting = (0..SLOTS_MAX).map(|slot| u64::from(fits(keys[slot])) << slot);
+        fitting.fold(0, |slots, slot| slots | slot) & self.commit_word(medium).valid()
+    }
+
+    /// Stores the key of an entry into a free slot.
+    #[inline(always)]
+    fn store_key<M: Medium>(self, medium: &M, slot: usize, key: u64) {
+        match C::KIND {
+            CellKind::Wide => medium.store(&self.words[ENTRIES + 2 * slot], key),
+            CellKind::Dense => {
+                let kept = |at: usize| medium.load(&self.words[ENTRIES + at]);
+                let kept = [0, 1, 2].map(kept);
+                let changed = with_dense_key(kept, slot, key);
+                for (at, word) in changed.into_iter().enumerate() {
+                    if at == slot || slot == KEY_WORDS {
+                        medium.store(&self.words[ENTRIES + at], word);
+                    }
+                }
+            }
+        }
     }
 
     /// Returns the slots that count, with their entries.
@@ -69,7 +138,8 @@ impl<'a> Cell<'a> {
     #[inline(always)]
     pub(super) fn sum(self, slot: usize, entry: Entry) -> u64 {
         const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mixed = (entry.key ^ self.at.rotate_left(32)).wrapping_mul(MULTIPLIER);
+        let key = C::KIND.kept(entry.key);
+        let mixed = (key ^ self.at.rotate_left(32)).wrapping_mul(MULTIPLIER);
         let mixed = (mixed ^ mixed >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
         let mixed = (mixed ^ mixed >> 29 ^ slot as u64).wrapping_mul(MULTIPLIER);
         (mixed ^ mixed >> 32) & SUM_MASK
@@ -90,7 +160,7 @@ impl<'a> Cell<'a> {
         self,
         pool: &Pool<M>,
         durable: u64,
-    ) -> Result<CommitWord, Corrupt> {
+    ) -> Result<CommitWord<C>, Corrupt> {
         let medium = pool.medium();
         let word = self.fitting(medium)?;
         let Some((slot, note)) = self.fresh(medium) else { return Ok(word) };
@@ -113,14 +183,17 @@ impl<'a> Cell<'a> {
     ///
     /// # Errors
     /// Neither sum fits: the cell is damaged.
-    fn fitting<M: Medium>(self, medium: &M) -> Result<CommitWord, Corrupt> {
+    fn fitting<M: Medium>(self, medium: &M) -> Result<CommitWord<C>, Corrupt> {
         let (word, found) = (self.commit_word(medium), self.content_sum(medium));
         if !word.is_foreign() && word.sum() == found {
             return Ok(word);
         }
-        let former = medium.load(&self.words[LAST]);
-        if !word.is_foreign() && word.is_either() && former == found {
-            return Ok(word.plain().with_sum(former));
+        let fits_former = match C::KIND {
+            CellKind::Wide => medium.load(&self.words[LAST]) == found,
+            CellKind::Dense => word.had_sum(found),
+        };
+        if !word.is_foreign() && word.is_either() && fits_former {
+            return Ok(word.plain().with_sum(found));
         }
         let what = "sum of the entries of a cell";
         Err(Corrupt { at: self.at, what, expected: word.sum(), found })
@@ -147,8 +220,8 @@ impl<'a> Cell<'a> {
 
     /// Stores the commit word. The caller flushes, if the change needs it.
     #[inline(always)]
-    pub(super) fn set_commit_word<M: Medium>(self, medium: &M, word: CommitWord) {
-        medium.store(&self.words[COMMIT], word.0);
+    pub(super) fn set_commit_word<M: Medium>(self, medium: &M, word: CommitWord<C>) {
+        medium.store(&self.words[COMMIT], word.bits);
     }
 
     /// Removes the entries of the slots `hidden`. The caller flushes.
@@ -165,9 +238,9 @@ impl<'a> Cell<'a> {
     pub(super) fn without<M: Medium>(
         self,
         medium: &M,
-        word: CommitWord,
+        word: CommitWord<C>,
         removed: u64,
-    ) -> CommitWord {
+    ) -> CommitWord<C> {
         slots(removed).fold(word, |word, slot| {
             word.without_entry(slot, self.sum(slot, self.entry(medium, slot)))
         })
@@ -201,9 +274,8 @@ impl<'a> Cell<'a> {
         if M::INJECTS_DEFECTS && medium.injects(Defect::CellCommitFirst) {
             self.set_commit_word(medium, word);
         }
-        let [key_word, value_word] = self.entry_words(slot);
-        medium.store(key_word, entry.key);
-        medium.store(value_word, entry.value);
+        self.store_key(medium, slot, C::KIND.kept(entry.key));
+        medium.store(self.value_word(slot), entry.value);
         self.set_commit_word(medium, word);
         if M::INJECTS_DEFECTS
             && medium.injects(Defect::NoteLate)
@@ -216,7 +288,7 @@ impl<'a> Cell<'a> {
 
     /// Stores the plain word if `word`, the commit word, is not plain. The caller flushes.
     #[inline(always)]
-    fn make_plain<M: Medium>(self, medium: &M, word: CommitWord) {
+    fn make_plain<M: Medium>(self, medium: &M, word: CommitWord<C>) {
         let is_kept = M::INJECTS_DEFECTS && medium.injects(Defect::FreshKept);
         if word != word.plain() && !is_kept {
             self.set_commit_word(medium, word.plain());
@@ -227,7 +299,7 @@ impl<'a> Cell<'a> {
     ///
     /// ```text
     /// W commit word: plain            if it is fresh
-    /// W former sum
+    /// W former sum                    of a wide cell; a dense one has it in the commit word
     /// W commit word: either, sum      both sums count: the value decides which one fits
     /// C value[j]      8 B
     /// F cell |        -> durable      budget: 1 line, 1 fence
@@ -239,7 +311,7 @@ impl<'a> Cell<'a> {
         let either = word.with_either(sum);
         let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
         if injects(Defect::SumsLate) {
-            medium.store(self.entry_words(slot)[1], value);
+            medium.store(self.value_word(slot), value);
         }
         if injects(Defect::FormerSumLate) {
             self.set_commit_word(medium, either);
@@ -247,9 +319,11 @@ impl<'a> Cell<'a> {
         if word.fresh_slot().is_some() {
             self.make_plain(medium, word);
         }
-        medium.store(&self.words[LAST], word.sum());
+        if C::KIND == CellKind::Wide {
+            medium.store(&self.words[LAST], word.sum());
+        }
         self.set_commit_word(medium, either);
-        medium.store(self.entry_words(slot)[1], value);
+        medium.store(self.value_word(slot), value);
         let _ = medium.persist(self.line());
     }
 
@@ -266,16 +340,29 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// The content of a new cell, before it is written.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NewCell {
-    pub(super) word: CommitWord,
-    entries: [Entry; SLOTS],
+/// Returns the words with the keys of a dense cell, with `key` in `slot`.
+#[inline(always)]
+fn with_dense_key(mut words: [u64; KEY_WORDS], slot: usize, key: u64) -> [u64; KEY_WORDS] {
+    if slot < KEY_WORDS {
+        words[slot] = words[slot] & PART | key << PART_BITS;
+    } else {
+        for (at, word) in words.iter_mut().enumerate() {
+            *word = *word & !PART | key >> (at * PART_BITS) & PART;
+        }
+    }
+    words
 }
 
-impl NewCell {
+/// The content of a new cell, before it is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewCell<C> {
+    pub(super) word: CommitWord<C>,
+    entries: [Entry; SLOTS_MAX],
+}
+
+impl<C: CellLayout> NewCell<C> {
     /// Adds an entry to the content of `cell`, which has a free slot.
-    pub(super) fn add(&mut self, cell: Cell<'_>, hash: u64, entry: Entry) {
+    pub(super) fn add(&mut self, cell: Cell<'_, C>, hash: u64, entry: Entry) {
         let Some(slot) = self.word.free_slot() else {
             unreachable!("the caller has found a free slot")
         };
@@ -285,7 +372,17 @@ impl NewCell {
 
     /// Returns the words of the cell.
     pub(super) fn words(&self) -> [u64; LINE_WORDS] {
-        let [a, b, c] = self.entries;
-        [self.word.0, a.key, a.value, b.key, b.value, c.key, c.value, 0]
+        let [a, b, c, d] = self.entries;
+        let word = self.word.bits;
+        match C::KIND {
+            CellKind::Wide => [word, a.key, a.value, b.key, b.value, c.key, c.value, 0],
+            CellKind::Dense => {
+                let keys = [a, b, c, d].map(|entry| CellKind::Dense.kept(entry.key));
+                let [k, l, m] = (0..)
+                    .zip(keys)
+                    .fold([0; KEY_WORDS], |words, (slot, key)| with_dense_key(words, slot, key));
+                [word, k, l, m, a.value, b.value, c.value, d.value]
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::leaf::{CellLeaf, unfindable};
 use super::leaf_table::sorted_entries;
 use super::recover::walk;
 use super::rows::Notes;
+use super::word::{CellKind, CellLayout, with_kind};
 use crate::index::{TreeError, TreeStats};
 use crate::inner::InnerNodes;
 use crate::key::Key;
@@ -26,7 +27,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
         let mut descents = by_descent.iter();
         walk::<K, M>(&self.pool, self.first, BYTES, &mut |leaf, low, high| {
-            let word = leaf.low(self.pool.medium())?;
+            let (word, kind) = leaf.header(self.pool.medium())?;
             let is_same = descents.next().is_some_and(|separated| {
                 separated.leaf == leaf.at.offset()
                     && separated.word == word
@@ -36,9 +37,16 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
                 return Err(disagreement(leaf.at, by_descent.len()));
             }
             let notes = self.rows.row(leaf.at, BYTES).notes::<M>();
+            let prefix = |key| K::prefix(K::borrow(key));
+            let is_bound = |bound: u64| bound == kind.kept(high.map_or(0, prefix));
+            let bound = notes.bound().filter(|_| kind == CellKind::Dense);
+            if kind != notes.kind::<K>() || !bound.is_none_or(is_bound) {
+                return Err(disagreement(leaf.at, 0));
+            }
             let pairs = sorted_entries::<K, M>(&self.pool, leaf, notes)?;
             check_range::<K>(leaf.at, &pairs, low, high)?;
-            self.check_leaf(leaf, notes, &mut stats)?;
+            let counts = &mut stats;
+            with_kind!(kind, C => self.check_leaf::<C>(leaf, notes, counts))?;
             stats.count_block(&self.pool, K::block(&self.pool, word)?)
         })?;
         if stats.leaves != by_descent.len() as u64 {
@@ -48,7 +56,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 
     /// Checks one leaf and counts its entries and blocks.
-    fn check_leaf(
+    fn check_leaf<C: CellLayout>(
         &self,
         leaf: CellLeaf<'_>,
         notes: Notes,
@@ -56,16 +64,16 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) -> Result<(), Corrupt> {
         let medium = self.pool.medium();
         for cell in 0..leaf.cells() {
-            leaf.cell(cell).settled::<K, M>(&self.pool, EPOCH_MAX)?;
+            leaf.cell::<C>(cell).settled::<K, M>(&self.pool, EPOCH_MAX)?;
         }
-        let entries: Vec<_> = leaf.entries(medium, notes).collect();
-        if notes.count() != entries.len() {
+        let entries: Vec<_> = leaf.entries::<C, M>(medium, notes).collect();
+        if notes.count::<C>() != entries.len() {
             return Err(disagreement(leaf.at, entries.len()));
         }
         for placed in &entries {
             let found = K::with_entry(&self.pool, placed.entry, |key| {
                 let hash = K::hash(key);
-                leaf.find::<K, M>(&self.pool, notes, (Self::candidates(hash), hash), key)
+                leaf.find::<C, K, M>(&self.pool, notes, (Self::candidates(hash), hash), key)
             })??;
             if found != Some(*placed) {
                 return Err(unfindable(leaf.at, placed.entry));

@@ -5,7 +5,7 @@ use super::CellTreeIndex;
 use super::leaf::{CellLeaf, Placed};
 use super::place::ENTRIES_MAX;
 use super::rows::{LeafWords, Notes};
-use super::word::SLOTS;
+use super::word::{CellKind, CellLayout, DenseCells, WideCells, with_kind};
 use crate::inner::Inner;
 use crate::key::{Entry, Key};
 use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, check_range};
@@ -39,7 +39,10 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
         let candidates = Self::candidates(hash);
         leaf.prefetch(self.pool.medium(), candidates);
         let notes = row.notes::<M>();
-        let found = leaf.find::<K, M>(&self.pool, notes, (candidates, hash), key)?;
+        if notes.kind::<K>() == CellKind::Dense {
+            return self.find_dense(row, notes, key);
+        }
+        let found = leaf.find::<WideCells, K, M>(&self.pool, notes, (candidates, hash), key)?;
         Ok(found.map(|found| found.entry.value))
     }
     #[inline(always)]
@@ -67,6 +70,21 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
+    /// As [`find`](LeafTable::find), in a dense leaf. It is apart, see [`with_kind`], and shares no
+    /// variable with it.
+    #[inline(never)]
+    fn find_dense(
+        &self,
+        row: LeafWords<'_>,
+        notes: Notes,
+        key: K::Ref<'_>,
+    ) -> Result<Option<u64>, Corrupt> {
+        let hash = K::hash(key);
+        let place = (Self::candidates(hash), hash);
+        let found = self.leaf(row)?.find::<DenseCells, K, M>(&self.pool, notes, place, key)?;
+        Ok(found.map(|found| found.entry.value))
+    }
+
     /// Prefetches the near cells of `key` in the leaf of `row`.
     #[inline(always)]
     pub(super) fn prefetch_cells(&self, row: LeafWords<'_>, key: K::Ref<'_>) {
@@ -83,11 +101,19 @@ pub(super) fn sorted_entries<K: Key, M: Medium>(
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
+    with_kind!(notes.kind::<K>(), C => sorted_entries_of::<C, K, M>(pool, leaf, notes))
+}
+
+fn sorted_entries_of<C: CellLayout, K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    notes: Notes,
+) -> Result<KeyedEntries<K>, Corrupt> {
     if K::EXACT && K::PREFIX_IN_ENTRY {
-        return sorted_by_prefix::<K, M>(pool, leaf, notes);
+        return sorted_by_prefix::<C, K, M>(pool, leaf, notes);
     }
-    let mut pairs = Vec::with_capacity(SLOTS * leaf.cells());
-    leaf.entries(pool.medium(), notes).try_for_each(|Placed { entry, .. }| {
+    let mut pairs = Vec::with_capacity(leaf.capacity::<C>());
+    leaf.entries::<C, M>(pool.medium(), notes).try_for_each(|Placed { entry, .. }| {
         pairs.push((K::read_entry(pool, entry)?, entry));
         Ok(())
     })?;
@@ -97,21 +123,22 @@ pub(super) fn sorted_entries<K: Key, M: Medium>(
 
 /// As [`sorted_entries`], for keys that are their prefixes. No branch depends on the slots that are
 /// in use.
-fn sorted_by_prefix<K: Key, M: Medium>(
+fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
     let medium = pool.medium();
-    let (mut prefixes, mut entries) = ([0; ENTRIES_MAX], [Entry::default(); ENTRIES_MAX]);
+    let mut prefixes = [0; ENTRIES_MAX];
+    // Not as a pair: the compiler would copy it.
+    let mut entries = [Entry::default(); ENTRIES_MAX];
     let mut count = 0;
-    for at in 0..leaf.cells() {
-        let cell = leaf.cell(at);
-        let valid = cell.commit_word(medium).valid() & !notes.hidden_in(at);
-        for slot in 0..SLOTS {
-            let entry = cell.entry(medium, slot);
+    for cell in 0..leaf.cells() {
+        let shown = leaf.shown_in::<C, M>(medium, notes, cell);
+        for slot in 0..C::KIND.slots() {
+            let entry = leaf.entry::<C, M>(medium, cell, slot);
             (prefixes[count], entries[count]) = (K::entry_prefix(pool, entry)?, entry);
-            count += usize::from(valid >> slot & 1 == 1);
+            count += usize::from(shown >> slot & 1 == 1);
         }
     }
     let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
@@ -119,6 +146,7 @@ fn sorted_by_prefix<K: Key, M: Medium>(
 }
 
 /// Returns the right neighbour of `leaf` and its low key; `None` for the last leaf.
+#[inline]
 pub(super) fn high_of<'p, K: Key, M: Medium>(
     pool: &'p Pool<M>,
     leaf: CellLeaf<'_>,

@@ -25,6 +25,8 @@
 
 mod cell;
 mod check;
+#[cfg(test)]
+mod dense_tests;
 mod epoch;
 mod leaf;
 mod leaf_table;
@@ -42,7 +44,7 @@ use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf_table::{get, multi_get, scan};
-use crate::spec::{Budget, Cost, EMPTY_LEAVES, SELECTIVE, Spec};
+use crate::spec::{Budget, Cost, DENSE, EMPTY_LEAVES, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::fmt;
@@ -52,7 +54,6 @@ use leaf::CellLeaf;
 use place::Candidates;
 use rows::{LeafWordTable, LeafWords};
 use std::sync::Arc;
-use word::SLOTS;
 
 /// The cell tree with leaves of `BYTES` bytes.
 #[derive(Debug)]
@@ -74,6 +75,7 @@ impl<const BYTES: usize> Design for CellTree<BYTES> {
             SELECTIVE,
             "fingerprints",
             EMPTY_LEAVES,
+            DENSE,
             "checksums",
             "optimistic-latches",
             "multi-get",
@@ -102,8 +104,8 @@ impl<M: Medium, K: Key, const BYTES: usize> fmt::Debug for CellTreeIndex<M, K, B
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
-    /// The number of entries of a leaf.
-    const CAPACITY: usize = SLOTS * leaf::cells_of(BYTES);
+    /// The number of cells of a leaf.
+    const CELLS: usize = leaf::cells_of(BYTES);
 
     /// Returns the leaf of `row`.
     #[inline(always)]
@@ -114,7 +116,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Returns the near cells of a key with this hash.
     #[inline(always)]
     fn candidates(hash: u64) -> Candidates {
-        Candidates::of(hash, const { leaf::cells_of(BYTES) })
+        Candidates::of(hash, Self::CELLS)
     }
 }
 

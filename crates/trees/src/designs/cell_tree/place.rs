@@ -5,10 +5,10 @@
 //!    on the key. A filter in the leaf word then sends the lookups of such keys on.
 
 use super::rows::CELLS_MAX;
-use super::word::SLOTS;
+use super::word::SLOTS_MAX;
 
 /// The largest number of entries of a leaf.
-pub(super) const ENTRIES_MAX: usize = SLOTS * CELLS_MAX;
+pub(super) const ENTRIES_MAX: usize = SLOTS_MAX * CELLS_MAX;
 
 /// The near cells of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,16 +36,20 @@ impl Candidates {
         (1..cells).map(move |step| wrap(second + step, cells)).filter(move |&cell| cell != first)
     }
 
-    /// Returns the cell for a new entry among `cells` cells, given the number of entries of each.
-    /// `None` if all are full.
+    /// Returns the cell for a new entry among `cells` cells of `slots` slots, given the number of
+    /// entries of each. `None` if all are full.
     #[inline(always)]
-    pub(super) fn choose(self, cells: usize, count: impl Fn(usize) -> usize) -> Option<usize> {
+    pub(super) fn choose(
+        self,
+        (cells, slots): (usize, usize),
+        count: impl Fn(usize) -> usize,
+    ) -> Option<usize> {
         let [first, second] = self.0;
         let near = if count(first) <= count(second) { first } else { second };
-        if count(near) < SLOTS {
+        if count(near) < slots {
             return Some(near);
         }
-        self.far(cells).find(|&cell| count(cell) < SLOTS)
+        self.far(cells).find(|&cell| count(cell) < slots)
     }
 }
 
@@ -55,13 +59,13 @@ fn wrap(cell: usize, cells: usize) -> usize {
     if cell >= cells { cell - cells } else { cell }
 }
 
-/// Returns the cell of each entry of a new leaf with `cells` cells, in the order of `places`, their
-/// candidates.
+/// Returns the cell of each entry of a new leaf with `cells` cells of `slots` slots, in the order
+/// of `places`, their candidates.
 ///
 /// Few cells are used, so that a split writes few lines: an entry goes to a cell in use that has
 /// space, if it can to the one that fewer of the entries left want. Otherwise it takes the empty
 /// cell that more of them want.
-pub(super) fn pack(places: &[Candidates], cells: usize) -> [usize; ENTRIES_MAX] {
+pub(super) fn pack(places: &[Candidates], (cells, slots): (usize, usize)) -> [usize; ENTRIES_MAX] {
     let (mut wanted, mut counts) = ([0; CELLS_MAX], [0; CELLS_MAX]);
     for cell in places.iter().flat_map(|candidates| candidates.0) {
         wanted[cell] += 1;
@@ -69,14 +73,17 @@ pub(super) fn pack(places: &[Candidates], cells: usize) -> [usize; ENTRIES_MAX] 
     let mut chosen = [0; ENTRIES_MAX];
     for (chosen, candidates) in chosen.iter_mut().zip(places) {
         let rank = |cell: usize| match counts[cell] {
-            SLOTS => 0,
             0 => 1 + wanted[cell],
+            count if count == slots => 0,
             _ => 2 * ENTRIES_MAX + 1 - wanted[cell],
         };
         let [first, second] = candidates.0;
         let near = if rank(first) >= rank(second) { first } else { second };
-        *chosen =
-            if counts[near] < SLOTS { near } else { far_in_use(*candidates, &counts[..cells]) };
+        *chosen = if counts[near] < slots {
+            near
+        } else {
+            far_in_use(*candidates, &counts[..cells], slots)
+        };
         counts[*chosen] += 1;
         wanted[first] -= 1;
         wanted[second] -= 1;
@@ -85,12 +92,12 @@ pub(super) fn pack(places: &[Candidates], cells: usize) -> [usize; ENTRIES_MAX] 
 }
 
 /// Returns the far cell of an entry whose near cells are full, given the number of entries of each
-/// cell: one in use, if it can.
+/// cell of `slots` slots: one in use, if it can.
 #[cold]
-fn far_in_use(candidates: Candidates, counts: &[usize]) -> usize {
-    let in_use = |&cell: &usize| (1..SLOTS).contains(&counts[cell]);
+fn far_in_use(candidates: Candidates, counts: &[usize], slots: usize) -> usize {
+    let in_use = |&cell: &usize| (1..slots).contains(&counts[cell]);
     let cell = candidates.far(counts.len()).find(in_use);
-    let cell = cell.or_else(|| candidates.choose(counts.len(), |cell| counts[cell]));
+    let cell = cell.or_else(|| candidates.choose((counts.len(), slots), |cell| counts[cell]));
     cell.unwrap_or_else(|| unreachable!("a leaf has space for the entries of another"))
 }
 
@@ -126,7 +133,7 @@ mod tests {
     #[test]
     fn a_packed_leaf_has_fewer_cells_in_use() {
         let places: Vec<_> = (0..18).map(|key| of(key, 15)).collect();
-        let packed = &pack(&places, 15)[..18];
+        let packed = &pack(&places, (15, 3))[..18];
         let mut in_use = packed.to_vec();
         in_use.sort_unstable();
         in_use.dedup();
@@ -136,15 +143,16 @@ mod tests {
 
     #[test]
     fn keys_with_the_same_near_cells_fill_a_leaf() {
-        for (count, cells) in [(ENTRIES_MAX, 15), (3 * SLOTS, 3), (4, 7), (0, 15)] {
+        let cases = [(45, 15, 3), (9, 3, 3), (4, 7, 3), (0, 15, 3), (ENTRIES_MAX, 15, 4)];
+        for (count, cells, slots) in cases {
             let mut counts = vec![0; cells];
-            for &cell in &pack(&vec![of(1, cells); count], cells)[..count] {
+            for &cell in &pack(&vec![of(1, cells); count], (cells, slots))[..count] {
                 counts[cell] += 1;
             }
-            assert!(counts.iter().all(|&count| count <= SLOTS), "{counts:?}");
+            assert!(counts.iter().all(|&count| count <= slots), "{counts:?}");
             assert_eq!(
-                of(1, cells).choose(cells, |cell| counts[cell]).is_none(),
-                count >= 3 * cells
+                of(1, cells).choose((cells, slots), |cell| counts[cell]).is_none(),
+                count == slots * cells
             );
         }
     }

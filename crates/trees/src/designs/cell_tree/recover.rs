@@ -8,11 +8,11 @@
 
 use super::cell::NewCell;
 use super::epoch::{EPOCH_MAX, epoch_after};
-use super::leaf::{CellLeaf, unfindable};
+use super::leaf::{CellLeaf, kind_of, unfindable};
 use super::leaf_table::{high_of, sorted_entries};
 use super::place::Candidates;
 use super::rows::{LeafWordTable, Notes};
-use super::word::CommitWord;
+use super::word::{CellKind, CellLayout, CommitWord, WideCells, with_kind};
 use super::{CellTree, CellTreeIndex};
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
@@ -36,8 +36,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let at = pool.reserve(BYTES as u64)?;
         let leaf = CellLeaf::new(&pool, at, BYTES)?;
-        let cells = vec![NewCell::default(); leaf.cells()];
-        leaf.format(pool.medium(), 0, PmPtr::new(0), &cells);
+        let cells = vec![NewCell::<WideCells>::default(); leaf.cells()];
+        leaf.format(pool.medium(), (0, PmPtr::new(0)), &cells);
         pool.create_root(root, Self::KIND, at).inspect_err(|_| pool.release(at, BYTES as u64))?;
         let separated = SeparatedLeaf { prefix: 0, word: 0, leaf: at.offset() };
         Self::build(pool, at, &[(separated, Notes::default())], 0)
@@ -61,7 +61,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             first_leaf.set_epoch(pool.medium(), ended + 1);
         }
         walk::<K, M>(&pool, first, BYTES, &mut |leaf, low, high| {
-            let notes = settle::<K, M>(&pool, leaf, high, durable)?;
+            let notes = settle::<K, M>(&pool, leaf, (low, high), durable)?;
             newest = newest.max(leaf.newest_epoch(pool.medium()));
             let pairs = sorted_entries::<K, M>(&pool, leaf, notes)?;
             check_range::<K>(leaf.at, &pairs, low, high)?;
@@ -71,9 +71,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
                 key::mark::<K, M>(&pool, word)?;
                 pairs.iter().try_for_each(|(_, entry)| key::mark_entry::<K, M>(&pool, *entry))?;
             }
-            let prefix = K::prefix(K::borrow(low));
+            let (prefix, count) = (K::prefix(K::borrow(low)), pairs.len());
             let separated = SeparatedLeaf { prefix, word, leaf: leaf.at.offset() };
-            found.push((separated, notes.with_count(pairs.len())));
+            let notes = with_kind!(notes.kind::<K>(), C => notes.with_count::<C>(count));
+            found.push((separated, notes));
             Ok(())
         })?;
         if crashed {
@@ -161,8 +162,8 @@ pub(super) fn walk<K: Key, M: Medium>(
 ///
 /// ```text
 /// W commit word            with the former sum, if a crash has interrupted an update; without a
-///                          slot whose record a crash has torn; without hidden entries, if keys
-///                          have records
+///                          slot whose record a crash has torn; without hidden entries that
+///                          cannot stay
 /// F changed cells |        budget: changed cells, 1 fence
 /// ```
 ///
@@ -173,35 +174,52 @@ pub(super) fn walk<K: Key, M: Medium>(
 fn settle<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
+    (low, high): (&K::Owned, Option<&K::Owned>),
+    durable: u64,
+) -> Result<Notes, Corrupt> {
+    let (low_word, kind) = leaf.header(pool.medium())?;
+    // The first leaf is wide: a merge of a dense one may link a new leaf to the leaf before it.
+    let may_be_dense = low_word != 0 && kind_of::<K>(low, high) == CellKind::Dense;
+    if kind == CellKind::Dense && !may_be_dense {
+        let what = "low key of a leaf of dense cells, whose range is too wide, or the first";
+        return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found: low_word });
+    }
+    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, high, durable))
+}
+
+/// As [`settle`], which has found the header whole.
+fn settle_cells<C: CellLayout, K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
     high: Option<&K::Owned>,
     durable: u64,
 ) -> Result<Notes, Corrupt> {
     let medium = pool.medium();
     let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
-    let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::default());
+    let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::of(C::KIND));
     for index in 0..leaf.cells() {
-        let cell = leaf.cell(index);
+        let cell = leaf.cell::<C>(index);
         let mut word = cell.settled::<K, M>(pool, durable)?;
         for slot in slots(word.valid()) {
-            let entry = cell.entry(medium, slot);
-            let is_hidden = match high {
-                Some(high) => K::order_entry(pool, entry, K::borrow(high))?.is_ge(),
-                None => false,
-            } && !injects(Defect::RangeIgnored);
-            if is_hidden && K::EXACT {
-                notes = notes.with_hidden(index, slot);
-            } else if is_hidden {
+            let entry = leaf.entry::<C, M>(medium, index, slot);
+            let Some(high) = high.filter(|_| !injects(Defect::RangeIgnored)) else { continue };
+            if K::order_entry(pool, entry, K::borrow(high))?.is_lt() {
+                continue;
+            }
+            if K::EXACT {
+                notes = notes.with_hidden::<C>((index, 1 << slot), K::prefix(K::borrow(high)));
+            } else {
                 word = cell.without(medium, word, 1 << slot);
             }
         }
         words.push(word);
     }
     if !injects(Defect::FarForgotten) {
-        notes = note_far::<K, M>(pool, leaf, &words, notes)?;
+        notes = note_far::<C, K, M>(pool, leaf, &words, notes)?;
     }
     let mut is_changed = false;
     for (index, word) in words.into_iter().enumerate() {
-        let cell = leaf.cell(index);
+        let cell = leaf.cell::<C>(index);
         if cell.commit_word(medium) != word {
             cell.set_commit_word(medium, word);
             cell.flush(medium);
@@ -218,21 +236,22 @@ fn settle<K: Key, M: Medium>(
 ///
 /// # Errors
 /// An entry has not the tag of its key.
-fn note_far<K: Key, M: Medium>(
+fn note_far<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
-    words: &[CommitWord],
+    words: &[CommitWord<C>],
     mut notes: Notes,
 ) -> Result<Notes, Corrupt> {
+    let medium = pool.medium();
     for (index, word) in words.iter().enumerate() {
-        for slot in slots(word.valid() & !notes.hidden_in(index)) {
-            let entry = leaf.cell(index).entry(pool.medium(), slot);
+        for slot in slots(word.valid() & !leaf.hidden_in::<C, M>(medium, notes, index)) {
+            let entry = leaf.entry::<C, M>(medium, index, slot);
             let hash = K::with_entry(pool, entry, K::hash)?;
             if !word.has_tag(slot, hash) {
                 return Err(unfindable(leaf.at, entry));
             }
             if !Candidates::of(hash, words.len()).is_near(index) {
-                notes = notes.with_far(hash);
+                notes = notes.with_far::<C>(hash);
             }
         }
     }

@@ -8,11 +8,11 @@
 use super::CellTreeIndex;
 use super::cell::NewCell;
 use super::check::disagreement;
-use super::leaf::{CellLeaf, Placed};
+use super::leaf::{CellLeaf, Placed, kind_of};
 use super::leaf_table::high_of;
 use super::place::{Candidates, ENTRIES_MAX, pack};
 use super::rows::{CELLS_MAX, LeafWords, Notes};
-use super::word::SLOTS;
+use super::word::{CellKind, CellLayout, SLOTS_MAX, with_kind};
 use super::write::{Latched, NewEntry};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
@@ -43,17 +43,30 @@ struct Division<K: Key> {
     /// The entries of the right leaf, with the hashes of their keys.
     moved: Vec<(Entry, u64)>,
     new_goes_right: bool,
+    /// The kind of the right leaf.
+    kind: CellKind,
     /// The notes of the left leaf, with the filter of the entries that stay.
     kept: Notes,
-    /// The slots of the moved entries in the left leaf.
-    hidden: Notes,
+    /// The slots of the moved entries in the left leaf, for each cell.
+    slots: [u64; CELLS_MAX],
+}
+
+impl<K: Key> Division<K> {
+    /// Returns `notes`, those of the left leaf, with the moved entries hidden.
+    fn hiding<C: CellLayout>(&self, notes: Notes) -> Notes {
+        let count: u32 = self.slots.iter().map(|slots| slots.count_ones()).sum();
+        let notes = notes.with_count::<C>(notes.count::<C>().saturating_sub(count as usize));
+        let bound = K::prefix(K::borrow(&self.separator));
+        let moved = self.slots.iter().copied().enumerate().filter(|(_, slots)| *slots != 0);
+        moved.fold(notes, |notes, moved| notes.with_hidden::<C>(moved, bound))
+    }
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Splits the latched leaf and inserts `new`, for which `cell` has the last free slot. If there
     /// is none, splits the leaf alone and returns `false`. Durable on return.
     #[cold]
-    pub(super) fn split(
+    pub(super) fn split<C: CellLayout>(
         &self,
         (row, _held): Latched<'_, M>,
         new: &NewEntry<K::Ref<'_>>,
@@ -65,7 +78,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             key::free_entry_key::<K, M>(&self.pool, new.entry);
         };
         let placed = cell.map(|cell| (new, cell));
-        let right = self.cut(row, self.leaf(row)?, placed).inspect_err(|_| free_key())?;
+        let right = self.cut::<C>(row, self.leaf(row)?, placed).inspect_err(|_| free_key())?;
         if cell.is_none() {
             free_key();
         }
@@ -87,7 +100,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ///         -> durable          budget: cells in use + 2 lines, and that of `new`; 2 fences;
     ///                             1 fence more with records
     /// ```
-    fn cut(
+    fn cut<C: CellLayout>(
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
@@ -102,33 +115,36 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         if let Ok(Some(next)) = leaf.right(&self.pool, BYTES) {
             next.prefetch_header(medium);
         }
-        let division = self.divide(row, leaf, new.map(|(new, _)| new));
+        let division = self.divide::<C>(row, leaf, new.map(|(new, _)| new));
         let division = division.map_err(PoolError::from).inspect_err(release)?;
         let separator = K::borrow(&division.separator);
         let word = K::store_separator(&self.pool, separator).inspect_err(release)?;
-        let notes = fill(medium, right, (word, leaf.next(medium)), &division.moved);
+        let (header, moved) = ((word, leaf.next(medium)), &division.moved[..]);
+        let notes = with_kind!(division.kind, R => {
+            fill::<R, M>(medium, right, header, moved)
+        });
         self.rows.add::<M>(at, BYTES, notes);
         let _ = medium.fence();
         row.set_notes::<M>(division.kept);
         let takes_moved = M::INJECTS_DEFECTS && medium.injects(Defect::KeyWithLink);
         if takes_moved {
-            row.set_notes::<M>(division.kept.hiding(division.hidden));
+            row.set_notes::<M>(division.hiding::<C>(division.kept));
         }
         if let Some((new, cell)) = new.filter(|_| !division.new_goes_right) {
-            let reused = leaf.choose(medium, row.notes::<M>(), Self::candidates(new.hash));
+            let reused = leaf.choose::<C, M>(medium, row.notes::<M>(), Self::candidates(new.hash));
             let cell = reused.filter(|_| takes_moved).unwrap_or(cell);
-            self.add(row, leaf, cell, (new.hash, new.entry), None);
+            self.add::<C>(row, leaf, cell, (new.hash, new.entry), None);
         }
         leaf.set_next(medium, at);
         let _ = medium.fence();
         if !takes_moved {
-            row.set_notes::<M>(row.notes::<M>().hiding(division.hidden));
+            row.set_notes::<M>(division.hiding::<C>(row.notes::<M>()));
         }
         // A remove in the right leaf frees the record, and recovery could not tell any more that
         // the entry is hidden.
         let keeps_records = M::INJECTS_DEFECTS && medium.injects(Defect::HiddenRecords);
         if !K::EXACT && !keeps_records {
-            self.clear_hidden(row, leaf);
+            self.clear_hidden::<C>(row, leaf);
         }
         Ok(RightLeaf { at, word, separator: division.separator })
     }
@@ -137,14 +153,16 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ///
     /// # Errors
     /// An entry is out of the leaf's range, or there are fewer than the leaf word counts.
-    fn divide(
+    fn divide<C: CellLayout>(
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
         new: Option<&NewEntry<K::Ref<'_>>>,
     ) -> Result<Division<K>, Corrupt> {
         let (medium, notes) = (self.pool.medium(), row.notes::<M>());
-        let keys = self.keys(leaf, notes, new)?;
+        let low = K::read(&self.pool, leaf.low(medium)?)?;
+        let high = high_of::<K, M>(&self.pool, leaf, BYTES)?.map(|(_, high)| high);
+        let keys = self.keys::<C>(leaf, notes, new, (&low, high.as_ref()))?;
         let kept = keys.len() - (keys.len() * 2 / 5).max(1);
         let ranks = ranks_of::<K>(&keys);
         let mut at_rank = keys.iter().zip(ranks).filter(|(_, rank)| *rank == kept as u64);
@@ -152,60 +170,65 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             return Err(misplaced_key(leaf.at, kept as u64));
         };
         let separator = separator.0.clone();
-        let mut kept_notes = notes.without_filter();
+        let mut kept_notes = notes.without_filter::<C>();
         if kept_notes != notes {
             let stays = |(_, rank): &(_, u64)| *rank < kept as u64;
             for ((key, slot), _) in keys.iter().zip(ranks).filter(stays) {
                 let hash = K::hash(K::borrow(key));
-                if *slot != NEW && !Self::candidates(hash).is_near(slot / SLOTS) {
-                    kept_notes = kept_notes.with_far(hash);
+                if *slot != NEW && !Self::candidates(hash).is_near(slot / SLOTS_MAX) {
+                    kept_notes = kept_notes.with_far::<C>(hash);
                 }
             }
         }
-        let (mut moved, mut hidden) = (Vec::with_capacity(keys.len() - kept), Notes::default());
+        let (mut moved, mut moved_slots) = (Vec::with_capacity(keys.len() - kept), [0; CELLS_MAX]);
         let mut new_goes_right = false;
         for ((key, slot), _) in keys.iter().zip(ranks).filter(|(_, rank)| *rank >= kept as u64) {
-            let (cell, in_cell) = (slot / SLOTS, slot % SLOTS);
-            let entry = match new.filter(|_| *slot == NEW) {
-                Some(new) => new.entry,
-                None => leaf.cell(cell).entry(medium, in_cell),
-            };
-            if *slot == NEW {
+            let (cell, in_cell) = (slot / SLOTS_MAX, slot % SLOTS_MAX);
+            let entry = if let Some(new) = new.filter(|_| *slot == NEW) {
                 new_goes_right = true;
+                new.entry
             } else {
-                hidden = hidden.with_hidden(cell, in_cell);
-            }
+                moved_slots[cell] |= 1 << in_cell;
+                leaf.entry::<C, M>(medium, cell, in_cell)
+            };
             moved.push((entry, K::hash(K::borrow(key))));
         }
-        Ok(Division { separator, moved, new_goes_right, kept: kept_notes, hidden })
+        let kind = kind_of::<K>(&separator, high.as_ref());
+        Ok(Division {
+            separator,
+            moved,
+            new_goes_right,
+            kind,
+            kept: kept_notes,
+            slots: moved_slots,
+        })
     }
 
     /// Returns the keys of a leaf and the new one, in any order.
     ///
     /// # Errors
     /// See [`divide`](Self::divide).
-    fn keys(
+    fn keys<C: CellLayout>(
         &self,
         leaf: CellLeaf<'_>,
         notes: Notes,
         new: Option<&NewEntry<K::Ref<'_>>>,
+        (low, high): (&K::Owned, Option<&K::Owned>),
     ) -> Result<KeySlots<K>, Corrupt> {
         let medium = self.pool.medium();
-        let mut keys = Vec::with_capacity(Self::CAPACITY + 1);
-        leaf.entries(medium, notes).try_for_each(|Placed { cell, slot, entry }| {
-            keys.push((K::read_entry(&self.pool, entry)?, SLOTS * cell + slot));
+        let mut keys = Vec::with_capacity(leaf.capacity::<C>() + 1);
+        leaf.entries::<C, M>(medium, notes).try_for_each(|Placed { cell, slot, entry }| {
+            keys.push((K::read_entry(&self.pool, entry)?, SLOTS_MAX * cell + slot));
             Ok(())
         })?;
-        if keys.len() != notes.count() {
+        if keys.len() != notes.count::<C>() {
             return Err(disagreement(leaf.at, keys.len()));
         }
         if let Some(new) = new {
             keys.push((K::to_owned(new.key), NEW));
         }
-        let low = K::read(&self.pool, leaf.low(medium)?)?;
-        let high = high_of::<K, M>(&self.pool, leaf, BYTES)?.map(|(_, high)| high);
         for (key, slot) in &keys {
-            if *key < low || high.as_ref().is_some_and(|high| key >= high) {
+            if key < low || high.is_some_and(|high| key >= high) {
                 return Err(misplaced_key(leaf.at, *slot as u64));
             }
         }
@@ -218,21 +241,21 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// W commit word, F cell       of each cell with hidden entries
     /// |                           -> durable
     /// ```
-    pub(super) fn clear_hidden(&self, row: LeafWords<'_>, leaf: CellLeaf<'_>) {
-        let (medium, mut notes) = (self.pool.medium(), row.notes::<M>());
-        if notes.has_none_hidden() {
-            return;
-        }
+    pub(super) fn clear_hidden<C: CellLayout>(&self, row: LeafWords<'_>, leaf: CellLeaf<'_>) {
+        let (medium, notes, mut is_changed) = (self.pool.medium(), row.notes::<M>(), false);
         for index in 0..leaf.cells() {
-            let hidden = notes.hidden_in(index);
+            let hidden = leaf.hidden_in::<C, M>(medium, notes, index);
             if hidden != 0 {
-                leaf.cell(index).clear(medium, hidden);
-                leaf.cell(index).flush(medium);
-                notes = notes.without_hidden_in(index);
+                let cell = leaf.cell::<C>(index);
+                cell.clear(medium, hidden);
+                cell.flush(medium);
+                is_changed = true;
             }
         }
-        let _ = medium.fence();
-        row.set_notes::<M>(notes);
+        if is_changed {
+            let _ = medium.fence();
+        }
+        row.set_notes::<M>(notes.without_hidden::<C>());
     }
 }
 
@@ -257,12 +280,13 @@ fn ranks_of<K: Key>(keys: &KeySlots<K>) -> [u64; RANKED_MAX] {
     ranks
 }
 
-/// Writes the new leaf `right` with this header and these entries, which come with the hashes of
-/// their keys. Returns its notes. Durable after the next fence. See [`CellLeaf::format`].
-fn fill<M: Medium>(
+/// Writes the new leaf `right` with this low word and right neighbour and these entries, which come
+/// with the hashes of their keys. Returns its notes. Durable after the next fence. See
+/// [`CellLeaf::format`].
+pub(super) fn fill<C: CellLayout, M: Medium>(
     medium: &M,
     right: CellLeaf<'_>,
-    (low, next): (u64, PmPtr),
+    header: (u64, PmPtr),
     entries: &[(Entry, u64)],
 ) -> Notes {
     let count = right.cells();
@@ -270,15 +294,15 @@ fn fill<M: Medium>(
     for (place, (_, hash)) in places.iter_mut().zip(entries) {
         *place = Candidates::of(*hash, count);
     }
-    let chosen = pack(&places[..entries.len()], count);
-    let mut cells = [NewCell::default(); CELLS_MAX];
-    let mut notes = Notes::default().with_count(entries.len());
+    let chosen = pack(&places[..entries.len()], (count, C::KIND.slots()));
+    let mut cells = [NewCell::<C>::default(); CELLS_MAX];
+    let mut notes = Notes::of(C::KIND).with_count::<C>(entries.len());
     for ((&(entry, hash), place), cell) in entries.iter().zip(places).zip(chosen) {
         cells[cell].add(right.cell(cell), hash, entry);
         if !place.is_near(cell) {
-            notes = notes.with_far(hash);
+            notes = notes.with_far::<C>(hash);
         }
     }
-    right.format(medium, low, next, &cells[..count]);
+    right.format(medium, header, &cells[..count]);
     notes
 }

@@ -4,6 +4,7 @@ use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, FileOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
+use word::WideCells;
 
 type Index<M> = CellTreeIndex<M, u64, 1024>;
 type SmallIndex<M> = CellTreeIndex<M, u64, 256>;
@@ -154,8 +155,11 @@ fn moved_entries_stay_hidden_until_their_cell_is_written() {
     let first = index.rows.row(index.first, 1024);
     let leaf = index.leaf(first).unwrap();
     let (medium, notes) = (index.pool.medium(), first.notes::<Count<Mapped>>());
-    let all = leaf.entries(medium, rows::Notes::default()).count();
-    assert!(!notes.has_none_hidden() && all > notes.count(), "{all} entries in the cells");
+    let all = leaf.entries::<WideCells, _>(medium, rows::Notes::default()).count();
+    assert!(
+        notes != notes.without_hidden::<WideCells>() && all > notes.count::<WideCells>(),
+        "{all} entries in the cells"
+    );
     // An insert that takes the place of hidden entries costs what any other does.
     index.remove(0).unwrap();
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(0, 5).unwrap(), None)), (1, 1));
@@ -164,7 +168,7 @@ fn moved_entries_stay_hidden_until_their_cell_is_written() {
         assert_eq!(index.remove(key).unwrap(), Some(key));
     }
     let notes = first.notes::<Count<Mapped>>();
-    assert!(notes.has_none_hidden() && notes.count() == 1);
+    assert!(notes == notes.without_hidden::<WideCells>() && notes.count::<WideCells>() == 1);
     assert_eq!(pairs(&index), BTreeMap::from([(0, 5)]));
     assert_eq!(index.check().unwrap().leaves, 1);
 }
@@ -181,8 +185,9 @@ fn a_leaf_without_a_free_slot_is_split_before_an_insert() {
         let leaf = index.leaf(row).unwrap();
         let (hash, medium) = (u64::hash(5), index.pool.medium());
         let notes = row.notes::<Mapped>();
-        let cell = leaf.choose(medium, notes, Index::<Mapped>::candidates(hash)).unwrap();
-        index.add(row, leaf, cell, (hash, crate::key::Entry::plain(5, 0)), None);
+        let cell =
+            leaf.choose::<WideCells, _>(medium, notes, Index::<Mapped>::candidates(hash)).unwrap();
+        index.add::<WideCells>(row, leaf, cell, (hash, crate::key::Entry::plain(5, 0)), None);
         let new = if lower { 6 } else { 1000 };
         assert_eq!(index.insert(new, 7).unwrap(), None);
         assert_eq!((index.get(5).unwrap(), index.get(new).unwrap()), (Some(0), Some(7)));
@@ -297,11 +302,11 @@ fn open_text(path: &Path) -> Result<TextIndex, TreeError> {
 fn change_record(index: &TextIndex, key: &[u8]) {
     let (pool, leaf) = (&index.pool, index.leaf(index.rows.row(index.first, 256)).unwrap());
     let has_key = |(slot, _): (usize, epoch::Note), cell: usize| {
-        let entry = leaf.cell(cell).entry(pool.medium(), slot);
+        let entry = leaf.cell::<WideCells>(cell).entry(pool.medium(), slot);
         let is_same = crate::Text::with_entry(pool, entry, |found| found == key).unwrap();
         is_same.then_some(entry.key)
     };
-    let fresh = |cell: usize| has_key(leaf.cell(cell).fresh(pool.medium())?, cell);
+    let fresh = |cell: usize| has_key(leaf.cell::<WideCells>(cell).fresh(pool.medium())?, cell);
     let at = (0..leaf.cells()).find_map(fresh).expect("the entry is fresh");
     let word = &pool.words(PmPtr::new(at), 2).unwrap()[1];
     pool.medium().store(word, !pool.medium().load(word));

@@ -1,86 +1,188 @@
-//! The commit word of a cell.
+//! The commit word of a cell, and the two kinds of cells.
 //!
 //! | bits | field | meaning |
 //! | --- | --- | --- |
-//! | 0..3 | valid | the slots that hold an entry |
-//! | 3..6 | former | the valid slots before the newest insert, if op is 3; else zero |
+//! | 0..3, 0..4 | valid | the slots that hold an entry; four in a dense cell |
+//! | 3..6 | former | of a wide cell, if op is 3: the valid slots before the newest insert |
 //! | 6..8 | op | 0: plain; 1: either sum may fit, because the newest operation was an update; |
-//! | | | 3: fresh, one fence makes the newest entry and its record durable |
+//! | | | 3: fresh, one fence makes the newest entry of a wide cell and its record durable |
 //! | 8..10 | | zero |
-//! | 10..34 | tags | a byte of the key's hash for each slot, never 0; 0 in a free slot |
+//! | 10..34 | tags | of a wide cell: a byte of the key's hash for each valid slot, never 0 |
+//! | | former sum | of a dense cell, if op is 1: the low bits of the sum before the update |
 //! | 34..64 | sum | the exclusive or of the sums of all valid entries |
 //!
-//! A cell without entries has the commit word 0.
+//! Bits without a meaning are zero. A cell without entries has the commit word 0.
 
 use crate::fingerprint;
+use crate::key::Key;
 use crate::leaf::slots;
+use core::fmt::Debug;
+use core::marker::PhantomData;
 
-/// The number of entries of a cell.
-pub(super) const SLOTS: usize = 3;
+/// The kind of the cells of a leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum CellKind {
+    /// Three entries with keys of any layer.
+    #[default]
+    Wide,
+    /// Four entries, which have the low bits of their keys. The range of the leaf tells the others.
+    Dense,
+}
 
-const VALID: u64 = (1 << SLOTS) - 1;
+impl CellKind {
+    /// Returns the number of entries of a cell.
+    #[inline(always)]
+    pub(super) const fn slots(self) -> usize {
+        match self {
+            Self::Wide => 3,
+            Self::Dense => SLOTS_MAX,
+        }
+    }
+
+    /// Returns the part of a key word that a cell keeps.
+    #[inline(always)]
+    pub(super) const fn kept(self, key: u64) -> u64 {
+        match self {
+            Self::Wide => key,
+            Self::Dense => key & (KEPT_RANGE - 1),
+        }
+    }
+}
+
+/// A kind as a type, for code that is compiled for it alone. See [`with_kind`].
+pub(super) trait CellLayout: Copy + Debug + Default + PartialEq {
+    const KIND: CellKind;
+}
+
+/// See [`CellKind::Wide`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct WideCells;
+
+/// See [`CellKind::Dense`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct DenseCells;
+
+impl CellLayout for WideCells {
+    const KIND: CellKind = CellKind::Wide;
+}
+
+impl CellLayout for DenseCells {
+    const KIND: CellKind = CellKind::Dense;
+}
+
+/// Evaluates an expression in which the name is the type of a kind. An operation does so once. The
+/// code for dense cells is apart, so that the one for wide cells is as if there were no other.
+macro_rules! with_kind {
+    ($kind:expr, $name:ident => $body:expr) => {
+        match $kind {
+            $crate::designs::cell_tree::word::CellKind::Wide => {
+                type $name = $crate::designs::cell_tree::word::WideCells;
+                $body
+            }
+            $crate::designs::cell_tree::word::CellKind::Dense => {
+                type $name = $crate::designs::cell_tree::word::DenseCells;
+                $crate::designs::cell_tree::word::apart(move || $body)
+            }
+        }
+    };
+}
+pub(super) use with_kind;
+
+/// See [`with_kind`].
+#[inline(never)]
+pub(super) fn apart<R>(act: impl FnOnce() -> R) -> R {
+    act()
+}
+
+/// Returns `true` if there are dense leaves with keys of layer `K`.
+pub(super) const fn has_dense<K: Key>() -> bool {
+    K::EXACT && K::PREFIX_IN_ENTRY
+}
+
+/// The greatest number of entries of a cell.
+pub(super) const SLOTS_MAX: usize = 4;
+
+/// The number of keys that the low bits tell apart, which a dense cell keeps.
+pub(super) const KEPT_RANGE: u64 = 1 << 48;
+
 const FORMER_SHIFT: u32 = 3;
-const FORMER: u64 = VALID << FORMER_SHIFT;
+const FORMER: u64 = 0b111 << FORMER_SHIFT;
 const OP: u64 = 0b11 << 6;
 const EITHER: u64 = 1 << 6;
 const FRESH: u64 = 3 << 6;
+/// The position of the tags, and of the former sum.
 const TAGS_SHIFT: usize = 10;
 const SUM_SHIFT: u32 = 34;
+const TAGS: u64 = (1 << SUM_SHIFT) - (1 << TAGS_SHIFT);
 
 /// The bits of a sum.
 pub(super) const SUM_MASK: u64 = u64::MAX >> SUM_SHIFT;
 
 /// A commit word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CommitWord(pub(super) u64);
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct CommitWord<C> {
+    pub(super) bits: u64,
+    kind: PhantomData<C>,
+}
 
-impl CommitWord {
+impl<C: CellLayout> CommitWord<C> {
+    #[inline(always)]
+    pub(super) const fn new(bits: u64) -> Self {
+        Self { bits, kind: PhantomData }
+    }
+
     /// Returns the slots that hold an entry, as a bit mask.
     #[inline(always)]
     pub(super) fn valid(self) -> u64 {
-        self.0 & VALID
+        self.bits & ((1 << C::KIND.slots()) - 1)
     }
 
     /// Returns the first free slot; `None` if the cell is full.
     #[inline(always)]
     pub(super) fn free_slot(self) -> Option<usize> {
         let slot = self.valid().trailing_ones() as usize;
-        (slot < SLOTS).then_some(slot)
+        (slot < C::KIND.slots()).then_some(slot)
     }
 
-    /// Returns the tags of all slots, slot 0 lowest.
+    /// Returns the tags of all slots of a wide cell, slot 0 lowest.
     #[inline(always)]
     fn tags(self) -> u64 {
-        self.0 >> TAGS_SHIFT & ((1 << (8 * SLOTS)) - 1)
+        (self.bits & TAGS) >> TAGS_SHIFT
     }
 
-    /// Returns `true` if `slot` has the tag of a key with this hash.
+    /// Returns `true` if `slot` has the tag of a key with this hash, or if its key needs none.
     pub(super) fn has_tag(self, slot: usize, hash: u64) -> bool {
-        self.tags() >> (8 * slot) & 0xff == u64::from(tag_of(hash))
+        C::KIND == CellKind::Dense || self.tags() >> (8 * slot) & 0xff == u64::from(tag_of(hash))
     }
 
-    /// Returns `true` if the content may fit the former sum, behind the entries, instead.
+    /// Returns `true` if the content may fit the former sum instead.
+    #[inline(always)]
     pub(super) fn is_either(self) -> bool {
-        self.0 & OP == EITHER
+        self.bits & OP == EITHER
     }
 
     /// Returns the slot of the newest insert, if one fence makes it and its record durable.
     #[inline(always)]
     pub(super) fn fresh_slot(self) -> Option<usize> {
-        let added = self.valid() & !(self.0 >> FORMER_SHIFT);
-        (self.0 & OP == FRESH).then_some(added.trailing_zeros() as usize)
+        let added = self.valid() & !(self.bits >> FORMER_SHIFT);
+        (self.bits & OP == FRESH).then_some(added.trailing_zeros() as usize)
     }
 
     /// Returns `true` if no operation stores this word.
     pub(super) fn is_foreign(self) -> bool {
-        let known = VALID | self.used_tags() | SUM_MASK << SUM_SHIFT;
-        let former = (self.0 & FORMER) >> FORMER_SHIFT;
-        self.0 & !(known | FORMER | OP) != 0
-            || match self.0 & OP {
-                0 | EITHER => former != 0,
-                FRESH => former & !self.valid() != 0 || (self.valid() & !former).count_ones() != 1,
-                _ => true,
-            }
+        let wide_former = (self.bits & FORMER) >> FORMER_SHIFT;
+        let (used, former) = match (C::KIND, self.bits & OP) {
+            (CellKind::Wide, 0 | EITHER) => (self.used_tags(), 0),
+            (CellKind::Wide, FRESH) => (self.used_tags(), wide_former),
+            (CellKind::Dense, 0) => (0, 0),
+            (CellKind::Dense, EITHER) => (TAGS, 0),
+            _ => return true,
+        };
+        let known = self.valid() | former << FORMER_SHIFT | OP | used | SUM_MASK << SUM_SHIFT;
+        let added = self.valid() & !former;
+        let is_wrong =
+            self.bits & OP == FRESH && (former & !self.valid() != 0 || added.count_ones() != 1);
+        self.bits & !known != 0 || is_wrong
     }
 
     /// Returns the bits of the tags of valid slots.
@@ -91,59 +193,79 @@ impl CommitWord {
     /// Returns the sum.
     #[inline(always)]
     pub(super) fn sum(self) -> u64 {
-        self.0 >> SUM_SHIFT
+        self.bits >> SUM_SHIFT
     }
 
     /// Returns the plain word in which `slot`, which is free, holds an entry with this hash and
     /// sum.
     #[inline(always)]
     pub(super) fn with_entry(self, slot: usize, tag: u8, sum: u64) -> Self {
-        let tag = u64::from(tag) << (TAGS_SHIFT + 8 * slot);
-        Self((self.plain().0 | 1 << slot | tag) ^ sum << SUM_SHIFT)
+        let tag = match C::KIND {
+            CellKind::Wide => u64::from(tag) << (TAGS_SHIFT + 8 * slot),
+            CellKind::Dense => 0,
+        };
+        Self::new((self.plain().bits | 1 << slot | tag) ^ sum << SUM_SHIFT)
     }
 
     /// Returns the plain word in which `slot`, whose entry has this sum, is free.
     #[inline(always)]
     pub(super) fn without_entry(self, slot: usize, sum: u64) -> Self {
-        let tag = 0xff << (TAGS_SHIFT + 8 * slot);
-        Self((self.plain().0 & !(1 << slot | tag)) ^ sum << SUM_SHIFT)
+        let tag = match C::KIND {
+            CellKind::Wide => 0xff << (TAGS_SHIFT + 8 * slot),
+            CellKind::Dense => 0,
+        };
+        Self::new((self.plain().bits & !(1 << slot | tag)) ^ sum << SUM_SHIFT)
     }
 
     /// Returns the word of a cell whose content may have this sum or the former one.
     #[inline(always)]
     pub(super) fn with_either(self, sum: u64) -> Self {
-        Self(self.plain().with_sum(sum).0 | EITHER)
+        let former_sum = match C::KIND {
+            CellKind::Wide => 0,
+            CellKind::Dense => self.sum() << TAGS_SHIFT & TAGS,
+        };
+        Self::new(self.plain().with_sum(sum).bits | EITHER | former_sum)
+    }
+
+    /// Returns `true` if `sum` may be the former sum, as far as the word of a dense cell tells.
+    pub(super) fn had_sum(self, sum: u64) -> bool {
+        (self.bits & TAGS) >> TAGS_SHIFT == sum & (TAGS >> TAGS_SHIFT)
     }
 
     /// Returns the word of a cell in which `slot` is fresh; that slot is valid.
     #[inline(always)]
     pub(super) fn with_fresh(self, slot: usize) -> Self {
         let former = self.valid() & !(1 << slot);
-        Self(self.plain().0 | FRESH | former << FORMER_SHIFT)
+        Self::new(self.plain().bits | FRESH | former << FORMER_SHIFT)
     }
 
     /// Returns the plain word.
     #[inline(always)]
     pub(super) fn plain(self) -> Self {
-        Self(self.0 & !(OP | FORMER))
+        match C::KIND {
+            CellKind::Wide => Self::new(self.bits & !(OP | FORMER)),
+            CellKind::Dense => Self::new(self.bits & !(OP | TAGS)),
+        }
     }
 
     /// Returns the word with another sum.
     #[inline(always)]
     pub(super) fn with_sum(self, sum: u64) -> Self {
-        Self(self.0 & !(SUM_MASK << SUM_SHIFT) | sum << SUM_SHIFT)
+        Self::new(self.bits & !(SUM_MASK << SUM_SHIFT) | sum << SUM_SHIFT)
     }
 }
 
-/// Yields the slots of two cells that have the tag `tag`: slot i of the second cell as
-/// [`SLOTS`] + i.
+/// Returns the slots of two wide cells that have the tag `tag`: slot i of the second cell as
+/// [`SLOTS_MAX`] + i.
 #[inline(always)]
-pub(super) fn slots_with([first, second]: [CommitWord; 2], tag: u8) -> impl Iterator<Item = usize> {
-    const ONES: u64 = 0x0101_0101_0101;
+pub(super) fn slots_with(
+    [first, second]: [CommitWord<WideCells>; 2],
+    tag: u8,
+) -> impl Iterator<Item = usize> {
+    const ONES: u64 = 0x0001_0101_0001_0101;
     const LOW_BITS: u64 = 0x7f * ONES;
-    const _: () = assert!(ONES.count_ones() as usize == 2 * SLOTS);
     let wanted = ONES * u64::from(tag);
-    let differing = (first.tags() | second.tags() << (8 * SLOTS)) ^ wanted;
+    let differing = (first.tags() | second.tags() << (8 * SLOTS_MAX)) ^ wanted;
     // The highest bit of a byte is set here if another bit of it is, and no sum leaves its byte.
     let low_bits_differ = (differing & LOW_BITS) + LOW_BITS;
     let equal = !(low_bits_differ | differing) & ONES << 7;
@@ -162,22 +284,23 @@ mod tests {
 
     #[test]
     fn an_entry_that_comes_and_goes_leaves_the_word_as_it_was() {
-        let word = CommitWord::default().with_entry(0, 7, 0x3fff_ffff).with_entry(1, 9, 5);
+        let word =
+            CommitWord::<WideCells>::default().with_entry(0, 7, 0x3fff_ffff).with_entry(1, 9, 5);
         assert_eq!((word.valid(), word.sum(), word.free_slot()), (0b11, 0x3fff_fffa, Some(2)));
         let full = word.with_entry(2, 7, 1);
         assert_eq!((full.free_slot(), full.valid(), full.is_foreign()), (None, 0b111, false));
         assert_eq!(full.without_entry(2, 1), word);
         let empty = word.without_entry(0, 0x3fff_ffff).without_entry(1, 5);
-        assert_eq!(empty, CommitWord::default());
+        assert_eq!(empty, CommitWord::<WideCells>::default());
     }
 
     #[test]
     fn an_update_changes_the_sum_alone_and_the_next_change_makes_the_word_plain() {
-        let word = CommitWord::default().with_entry(1, 3, 8);
+        let word = CommitWord::<WideCells>::default().with_entry(1, 3, 8);
         let either = word.with_either(12);
         assert!(either.is_either() && !word.is_either() && !either.is_foreign());
         assert_eq!((either.sum(), either.valid()), (12, word.valid()));
-        assert_eq!(either.without_entry(1, 12), CommitWord::default());
+        assert_eq!(either.without_entry(1, 12), CommitWord::<WideCells>::default());
     }
 
     #[test]
@@ -185,17 +308,19 @@ mod tests {
         for (tags, tag) in [([7, 9, 7, 6, 7, 8], 7), ([1, 2, 1, 255, 2, 1], 1), ([254; 6], 254)] {
             let word = |tags: &[u8]| {
                 let slots = tags.iter().enumerate();
-                slots
-                    .fold(CommitWord::default(), |word, (slot, &tag)| word.with_entry(slot, tag, 0))
+                slots.fold(CommitWord::<WideCells>::default(), |word, (slot, &tag)| {
+                    word.with_entry(slot, tag, 0)
+                })
             };
             let found: Vec<_> = slots_with([word(&tags[..3]), word(&tags[3..])], tag).collect();
-            let expected: Vec<_> = (0..6).filter(|&at| tags[at] == tag).collect();
+            let slot_of = |at| if at < 3 { at } else { at - 3 + SLOTS_MAX };
+            let expected: Vec<_> = (0..6).filter(|&at| tags[at] == tag).map(slot_of).collect();
             assert_eq!(found, expected, "{tags:?}");
         }
-        let free = CommitWord::default();
+        let free = CommitWord::<WideCells>::default();
         for tag in 1..=u8::MAX {
             let words = [free.with_entry(0, tag, 3), free.with_entry(1, tag, 3)];
-            assert_eq!(slots_with(words, tag).collect::<Vec<_>>(), [0, 4], "{tag}");
+            assert_eq!(slots_with(words, tag).collect::<Vec<_>>(), [0, 5], "{tag}");
             assert_eq!(slots_with([free; 2], tag).next(), None, "{tag}");
         }
         assert!((0..300).all(|low: u64| tag_of(low << 50) != 0));
@@ -203,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_fresh_slot_is_fresh_until_the_next_change() {
-        let word = CommitWord::default().with_entry(0, 3, 8).with_entry(1, 4, 2);
+        let word = CommitWord::<WideCells>::default().with_entry(0, 3, 8).with_entry(1, 4, 2);
         let fresh = word.with_fresh(1);
         assert!(!fresh.is_foreign() && word.fresh_slot().is_none());
         assert_eq!((fresh.fresh_slot(), fresh.valid(), fresh.sum()), (Some(1), 0b11, 10));
@@ -212,16 +337,37 @@ mod tests {
         assert_eq!(fresh.with_either(10).plain(), word);
         // One slot is fresh, and valid before only if it is valid now.
         for former in [0b000, 0b011, 0b101, 0b111] {
-            let word = CommitWord(fresh.0 & !FORMER | former << FORMER_SHIFT);
+            let word = CommitWord::<WideCells>::new(fresh.bits & !FORMER | former << FORMER_SHIFT);
             assert!(word.is_foreign(), "{former:b}");
         }
     }
 
     #[test]
     fn bits_that_no_operation_sets_are_noticed() {
-        let word = CommitWord::default().with_entry(1, 3, 8);
+        let word = CommitWord::<WideCells>::default().with_entry(1, 3, 8);
         for bit in [3, 4, 5, 7, 8, 9, 10, 30] {
-            assert!(CommitWord(word.0 | 1 << bit).is_foreign(), "bit {bit}");
+            assert!(CommitWord::<WideCells>::new(word.bits | 1 << bit).is_foreign(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_dense_cell_has_four_slots_and_the_former_sum_in_its_word() {
+        let empty = CommitWord::<DenseCells>::default();
+        let full = (0..4).fold(empty, |word, slot| word.with_entry(slot, 7, 1 << slot | 1 << 29));
+        assert_eq!((full.valid(), full.free_slot(), full.sum()), (0b1111, None, 0b1111));
+        let either = full.with_either(9);
+        assert!(either.is_either() && !either.is_foreign() && !full.is_foreign());
+        assert!(either.had_sum(0b1111) && either.had_sum(0b1111 | 1 << 24) && !either.had_sum(9));
+        assert_eq!((either.sum(), either.valid(), either.plain().sum()), (9, 0b1111, 9));
+        assert_eq!(either.plain(), full.with_sum(9));
+        assert_eq!(either.without_entry(3, 1).bits & (OP | TAGS), 0);
+        for bit in [4, 5, 7, 8, 9, 10, 33] {
+            let word = CommitWord::<DenseCells>::new(full.bits | 1 << bit);
+            assert!(word.is_foreign(), "bit {bit}");
+        }
+        for bit in [4, 5, 7, 8, 9] {
+            let word = CommitWord::<DenseCells>::new(either.bits | 1 << bit);
+            assert!(word.is_foreign(), "bit {bit}");
         }
     }
 }

@@ -3,12 +3,14 @@
 use super::CellTreeIndex;
 use super::epoch::Note;
 use super::leaf::CellLeaf;
-use super::rows::LeafWords;
+use super::rows::{LeafWords, Notes};
+use super::word::{CellLayout, with_kind};
 use crate::index::{TreeError, WriteMode};
 use crate::key::{Entry, Key};
 use crate::leaf_table::{Operation, key_word, latch_leaf};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::{Exclusive, OnDram};
+use core::ops::ControlFlow;
 
 /// A row and the guard of its latch.
 pub(super) type Latched<'a, M> = (LeafWords<'a>, Exclusive<OnDram<'a, M>>);
@@ -31,28 +33,48 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) -> Result<Option<u64>, TreeError> {
         let _guard = self.pool.pin();
         let hash = K::hash(key);
-        let candidates = Self::candidates(hash);
         loop {
             let (row, held) = latch_leaf(self, key, |row| self.prefetch_cells(row, key))?;
-            let (leaf, medium, notes) = (self.leaf(row)?, self.pool.medium(), row.notes::<M>());
-            let found = leaf.find::<K, M>(&self.pool, notes, (candidates, hash), key)?;
-            let old = found.map(|found| found.entry.value);
-            let Some(value) = Operation::Write(mode, value).value(old) else { return Ok(old) };
-            if let Some(found) = found {
-                leaf.cell(found.cell).update(medium, found.slot, found.entry, value);
+            let notes = row.notes::<M>();
+            let done = with_kind!(notes.kind::<K>(), C => {
+                self.write_in::<C>((row, held), notes, (key, hash), (mode, value))
+            });
+            if let ControlFlow::Break(old) = done? {
                 return Ok(old);
             }
-            let (word, is_stored) = key_word(self, key, value, None)?;
-            let new = NewEntry { key, hash, entry: Entry::plain(word, value) };
-            let cell = leaf.choose(medium, notes, candidates);
-            if let Some(cell) = cell.filter(|_| notes.count() + 1 < Self::CAPACITY) {
-                self.insert_absent(row, leaf, cell, &new, is_stored);
-                return Ok(None);
-            }
-            if self.split((row, held), &new, cell)? {
-                return Ok(None);
-            }
         }
+    }
+
+    /// Writes to a latched leaf with these notes. Returns the value before, or to continue if the
+    /// leaf is split and the write has to begin again.
+    #[inline(always)]
+    fn write_in<C: CellLayout>(
+        &self,
+        (row, held): Latched<'_, M>,
+        notes: Notes,
+        (key, hash): (K::Ref<'_>, u64),
+        (mode, value): (WriteMode, u64),
+    ) -> Result<ControlFlow<Option<u64>>, TreeError> {
+        let (leaf, medium, candidates) =
+            (self.leaf(row)?, self.pool.medium(), Self::candidates(hash));
+        let found = leaf.find::<C, K, M>(&self.pool, notes, (candidates, hash), key)?;
+        let old = found.map(|found| found.entry.value);
+        let Some(value) = Operation::Write(mode, value).value(old) else {
+            return Ok(ControlFlow::Break(old));
+        };
+        if let Some(found) = found {
+            leaf.cell::<C>(found.cell).update(medium, found.slot, found.entry, value);
+            return Ok(ControlFlow::Break(old));
+        }
+        let (word, is_stored) = key_word(self, key, value, None)?;
+        let new = NewEntry { key, hash, entry: Entry::plain(word, value) };
+        let cell = leaf.choose::<C, M>(medium, notes, candidates);
+        if let Some(cell) = cell.filter(|_| notes.count::<C>() + 1 < leaf.capacity::<C>()) {
+            self.insert_absent::<C>(row, leaf, cell, &new, is_stored);
+            return Ok(ControlFlow::Break(None));
+        }
+        let is_done = self.split::<C>((row, held), &new, cell)?;
+        Ok(if is_done { ControlFlow::Break(None) } else { ControlFlow::Continue(()) })
     }
 
     /// Inserts an absent key into `cell` of its latched leaf, which has a free slot. Durable on
@@ -64,7 +86,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ///                                    budget: 1 line, 1 fence
     /// ```
     #[inline(always)]
-    fn insert_absent(
+    fn insert_absent<C: CellLayout>(
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
@@ -73,7 +95,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         is_stored: bool,
     ) {
         let note = (is_stored && !K::EXACT).then(|| Note::new(new.hash, self.epoch));
-        self.add(row, leaf, cell, (new.hash, new.entry), note);
+        self.add::<C>(row, leaf, cell, (new.hash, new.entry), note);
         let _ = self.pool.medium().fence();
     }
 
@@ -85,7 +107,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// A cell insert
     /// ```
     #[inline(always)]
-    pub(super) fn add(
+    pub(super) fn add<C: CellLayout>(
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
@@ -95,12 +117,15 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) {
         let (medium, mut notes) = (self.pool.medium(), row.notes::<M>());
         if !Self::candidates(hash).is_near(cell) {
-            notes = notes.with_far(hash);
+            notes = notes.with_far::<C>(hash);
         }
-        if notes.hidden_in(cell) != 0 {
-            leaf.cell(cell).clear(medium, notes.hidden_in(cell));
+        let hidden = leaf.hidden_in::<C, M>(medium, notes, cell);
+        if hidden != 0 {
+            leaf.cell::<C>(cell).clear(medium, hidden);
         }
-        leaf.cell(cell).insert(medium, hash, entry, note);
-        row.set_notes::<M>(notes.without_hidden_in(cell).with_count(notes.count() + 1));
+        leaf.cell::<C>(cell).insert(medium, hash, entry, note);
+        row.set_notes::<M>(
+            notes.without_hidden_in::<C>(cell).with_count::<C>(notes.count::<C>() + 1),
+        );
     }
 }
