@@ -27,6 +27,7 @@ pub(crate) fn cases<K: SampleKey>(
     cases.refills()?;
     cases.reuse()?;
     cases.structures()?;
+    cases.dense()?;
     cases.unrepaired("")?;
     cases.maintenance()?;
     cases.batches()?;

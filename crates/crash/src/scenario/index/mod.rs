@@ -9,6 +9,7 @@
 mod alloc_faults;
 mod batch_cases;
 mod cases;
+mod dense_cases;
 mod exercise;
 pub(crate) mod maintenance_cases;
 mod scenario;
