@@ -32,6 +32,8 @@ pub struct Server {
 struct Shared {
     service: Service,
     is_stopping: AtomicBool,
+    /// Set by the thread that accepts connections once it takes no more, while it still listens.
+    has_stopped: AtomicBool,
 }
 
 /// A connection, and its thread.
@@ -50,7 +52,8 @@ impl Server {
         let refused = |source| LabError::Address { address: address.to_string(), source };
         let listener = Listener::bind(address).map_err(refused)?;
         let bound = listener.address(address).map_err(refused)?;
-        let shared = Arc::new(Shared { service, is_stopping: AtomicBool::new(false) });
+        let (is_stopping, has_stopped) = (AtomicBool::new(false), AtomicBool::new(false));
+        let shared = Arc::new(Shared { service, is_stopping, has_stopped });
         let of_acceptor = Arc::clone(&shared);
         let acceptor = std::thread::spawn(move || accept(&listener, &of_acceptor));
         Ok(Self { address: bound, shared, acceptor })
@@ -69,10 +72,12 @@ impl Server {
     pub fn stop(self) -> Result<Service> {
         let panicked = |_| LabError::Server("a thread of the server panicked".into());
         self.shared.is_stopping.store(true, Ordering::Release);
-        // The connection wakes the thread that waits for one.
-        let waked = Stream::connect(&self.address);
-        let address = self.address.to_string();
-        let _ = waked.map_err(|source| LabError::Address { address, source })?;
+        // The connection wakes the thread that waits for one, unless that of a client already has.
+        if let Err(source) = Stream::connect(&self.address)
+            && !self.shared.has_stopped.load(Ordering::Acquire)
+        {
+            return Err(LabError::Address { address: self.address.to_string(), source });
+        }
         let connections = self.acceptor.join().map_err(panicked)?;
         for connection in &connections {
             connection.stream.shut();
@@ -95,6 +100,7 @@ fn accept(listener: &Listener, shared: &Arc<Shared>) -> Vec<Connection> {
     loop {
         let accepted = listener.accept();
         if shared.is_stopping.load(Ordering::Acquire) {
+            shared.has_stopped.store(true, Ordering::Release);
             return connections;
         }
         connections.retain(|connection| !connection.thread.is_finished());
@@ -178,5 +184,25 @@ fn read_more(stream: &mut Stream, received: &mut Vec<u8>) -> io::Result<usize> {
                 return found;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kv::tests::place;
+
+    #[test]
+    fn a_server_stops_although_a_client_has_waked_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let service = Service::open("isle-tree", &place(folder.path())).unwrap();
+        let address = Address::Unix(folder.path().join("kv.socket"));
+        let server = Server::start(&address, service).unwrap();
+        server.shared.is_stopping.store(true, Ordering::Release);
+        let _client = Stream::connect(&address).unwrap();
+        while !server.acceptor.is_finished() {
+            std::thread::yield_now();
+        }
+        server.stop().unwrap();
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 /// The designs of the tests: inner nodes in DRAM, and all nodes in the pool.
 const DESIGNS: [&str; 2] = ["isle-tree", "wb-tree"];
 
-fn place(folder: &Path) -> Place {
+pub(super) fn place(folder: &Path) -> Place {
     let (bytes, domain, delays) = (4 << 20, Domain::Adr, Delays::default());
     Place { pool: folder.join("kv.pool"), bytes, domain, flushing: Flushing::Fastest, delays }
 }
