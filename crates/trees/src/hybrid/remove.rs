@@ -173,7 +173,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ///
     /// ```text
     /// C left neighbour: next   8 B          crash before C: the empty leaf stays
-    /// F its line |             -> durable   budget: 1 line, 1 fence
+    /// F its line |             -> durable   budget: 1 line, 1 fence; 2 with one before the flush
     /// ```
     #[cold]
     fn unlink_empty(&self, key: K::Ref<'_>, guard: &Guard) -> Result<(), TreeError> {

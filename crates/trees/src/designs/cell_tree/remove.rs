@@ -114,13 +114,14 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     fn merge_empty_after(&self, row: LeafWords<'_>, guard: &Guard) -> Result<(), TreeError> {
         let leaf = self.leaf(row)?;
         let mut next = high_of::<K, M>(&self.pool, leaf, BYTES)?;
-        while let Some((leaf, low)) = next {
-            let row = self.rows.row(leaf.at, BYTES);
+        while let Some((empty, low)) = next {
+            let row = self.rows.row(empty.at, BYTES);
             if Self::count(row) > 0 {
                 return Ok(());
             }
             self.merge_sparse(K::borrow(&low), row, guard)?;
-            next = high_of::<K, M>(&self.pool, leaf, BYTES)?;
+            // Also a leaf that is unlinked leads on.
+            next = high_of::<K, M>(&self.pool, empty, BYTES)?;
         }
         Ok(())
     }
