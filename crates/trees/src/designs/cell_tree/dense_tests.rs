@@ -263,7 +263,10 @@ proptest! {
                 _ => (1 << 62) + (number << 41),
             };
             match act {
-                0..2 => prop_assert_eq!(index.upsert(key, value).unwrap(), model.insert(key, value)),
+                0..2 => {
+                    let old = model.insert(key, value);
+                    prop_assert_eq!(index.upsert(key, value).unwrap(), old);
+                }
                 2 => prop_assert_eq!(index.remove(key).unwrap(), model.remove(&key)),
                 _ => {
                     let old = model.get(&key).copied();
