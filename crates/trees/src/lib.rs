@@ -18,6 +18,7 @@
 
 pub mod all_pm;
 mod bulk;
+mod checkpoint;
 pub mod designs;
 pub mod erased;
 mod fingerprint;

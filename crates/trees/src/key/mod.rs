@@ -52,6 +52,8 @@ pub trait Key: Send + Sync + 'static {
     const EXACT: bool;
     /// `true` if [`entry_prefix`](Self::entry_prefix) reads nothing but the entry.
     const PREFIX_IN_ENTRY: bool = false;
+    /// `true` if entries have an [encoding](Entry::encoding), which a leaf then stores.
+    const HAS_ENCODINGS: bool = false;
     /// Returns the least key; its separator word is 0.
     fn least() -> Self::Owned;
     /// Returns the borrowed form of `key`.
@@ -189,6 +191,23 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<R, Corrupt> {
         Ok(read(Self::borrow(&Self::read_entry(pool, entry)?)))
     }
+    /// Returns a number that depends on all of the record of an entry that has one. Verifies
+    /// nothing. `hash` is the hash of its key.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    #[inline(always)]
+    fn record_check<M: Medium>(_pool: &Pool<M>, _entry: Entry, hash: u64) -> Result<u64, Corrupt> {
+        Ok(hash)
+    }
+    /// Returns the [`record_check`](Self::record_check) of an entry, and verifies all of its
+    /// record.
+    ///
+    /// # Errors
+    /// The entry, or its record, is damaged.
+    fn verified_check<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        Self::with_entry(pool, entry, Self::hash)
+    }
     /// Returns the block that an entry owns for its key, and the block's bytes, if it owns one. The
     /// index retires the block when it removes the entry.
     ///
@@ -307,6 +326,17 @@ pub(crate) fn free_entry_key<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
     if let Ok(Some((block, bytes))) = K::entry_block(pool, entry) {
         pool.release(block, bytes);
     }
+}
+
+/// Returns `true` if an entry names no block, so that it is whole by itself.
+#[inline(always)]
+pub(crate) fn stands_alone<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> bool {
+    // A layer without the prefix in the entry has a record for each key, and would read it here.
+    K::PREFIX_IN_ENTRY
+        && matches!(
+            (K::entry_block(pool, entry), K::value_block(pool, entry)),
+            (Ok(None), Ok(None))
+        )
 }
 
 /// Marks the block of a separator during recovery.

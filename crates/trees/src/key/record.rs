@@ -377,6 +377,7 @@ impl Key for Record {
     const NAME: &'static str = "record";
     const EXACT: bool = false;
     const PREFIX_IN_ENTRY: bool = true;
+    const HAS_ENCODINGS: bool = true;
 
     fn least() -> Bytes {
         Bytes::new()
@@ -516,6 +517,20 @@ impl Key for Record {
             return Ok(read(&bytes[..length]));
         }
         Ok(read(&Self::read_entry(pool, entry)?))
+    }
+    #[inline]
+    fn record_check<M: Medium>(pool: &Pool<M>, entry: Entry, hash: u64) -> Result<u64, Corrupt> {
+        let stored = Self::stored(pool, entry.held_value())?;
+        let Stored::Record { words, bytes, .. } = stored else { return Ok(hash) };
+        // It covers header, key, value and place.
+        let sum = load_pair_sum(pool.medium(), words, bytes);
+        Ok(u64::from(sum).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+    fn verified_check<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        let key = Self::read_entry(pool, entry)?;
+        let stored = Self::stored(pool, entry.held_value())?;
+        stored.copy_out(pool, &key, &mut vec![0; stored.len()])?;
+        Self::record_check(pool, entry, Self::hash(&key))
     }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Ok(None)

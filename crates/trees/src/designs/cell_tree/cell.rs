@@ -1,12 +1,13 @@
 //! The layout of a cell: one line with three or four entries, which commits itself.
 //!
-//! A wide cell:
+//! A wide cell, and a cell of pairs:
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | commit word | commit | see [`CommitWord`] |
 //! | 1 | 48 | 3 entries | data | key word, value word |
-//! | 7 | 8 | former sum | data | the sum before the newest update, if the word is either |
+//! | 7 | 8 | former sum | data | the sum before the newest update, if the word is either; of a cell |
+//! | | | | | of pairs also bits 32..34: its slot, 40..48: the encoding before |
 //! | | | note | data | if it is fresh: bits 0..30 check of the record, 30..64 epoch |
 //!
 //! A dense cell:
@@ -27,7 +28,7 @@
 
 use super::epoch::Note;
 use super::word::{CellKind, CellLayout, CommitWord, KEPT_RANGE, SLOTS_MAX, SUM_MASK, tag_of};
-use crate::key::{Entry, Key};
+use crate::key::{Entry, Key, Value};
 use crate::leaf::slots;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmWord, Pool};
@@ -38,6 +39,11 @@ const COMMIT: usize = 0;
 const ENTRIES: usize = 1;
 /// The last word of a wide cell.
 const LAST: usize = 7;
+
+/// The positions of the slot of an update, and of the encoding that it replaces, in the last word
+/// of a cell of pairs.
+const FORMER_SLOT_SHIFT: u32 = 32;
+const FORMER_ENCODING_SHIFT: u32 = 40;
 
 /// The words with keys of a dense cell.
 const KEY_WORDS: usize = SLOTS_MAX - 1;
@@ -65,6 +71,11 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         Self { at, words: &words[..LINE_WORDS], kind: PhantomData }
     }
 
+    /// Returns the offset of the cell in the pool.
+    pub(super) fn at(self) -> u64 {
+        self.at
+    }
+
     /// Returns the commit word.
     #[inline(always)]
     pub(super) fn commit_word<M: Medium>(self, medium: &M) -> CommitWord<C> {
@@ -74,11 +85,17 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     /// Returns the entry in `slot`, with the part of its key that the cell keeps.
     #[inline(always)]
     pub(super) fn entry<M: Medium>(self, medium: &M, slot: usize) -> Entry {
+        self.entry_of(medium, slot, self.commit_word(medium))
+    }
+
+    /// As [`entry`](Self::entry), in a cell with this commit word.
+    #[inline(always)]
+    fn entry_of<M: Medium>(self, medium: &M, slot: usize, word: CommitWord<C>) -> Entry {
         let key = match C::KIND {
-            CellKind::Wide => medium.load(&self.words[ENTRIES + 2 * slot]),
+            CellKind::Wide | CellKind::Pairs => medium.load(&self.words[ENTRIES + 2 * slot]),
             CellKind::Dense => self.dense_keys(medium)[slot],
         };
-        Entry::plain(key, self.value(medium, slot))
+        Entry { key, value: self.value(medium, slot), encoding: word.encoding(slot) }
     }
 
     /// Returns the value in `slot`.
@@ -90,7 +107,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     #[inline(always)]
     fn value_word(self, slot: usize) -> &'a PmWord {
         match C::KIND {
-            CellKind::Wide => &self.words[ENTRIES + 2 * slot + 1],
+            CellKind::Wide | CellKind::Pairs => &self.words[ENTRIES + 2 * slot + 1],
             CellKind::Dense => &self.words[ENTRIES + KEY_WORDS + slot],
         }
     }
@@ -115,7 +132,9 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     #[inline(always)]
     fn store_key<M: Medium>(self, medium: &M, slot: usize, key: u64) {
         match C::KIND {
-            CellKind::Wide => medium.store(&self.words[ENTRIES + 2 * slot], key),
+            CellKind::Wide | CellKind::Pairs => {
+                medium.store(&self.words[ENTRIES + 2 * slot], key);
+            }
             CellKind::Dense => {
                 let kept = |at: usize| medium.load(&self.words[ENTRIES + at]);
                 let kept = [0, 1, 2].map(kept);
@@ -129,11 +148,6 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         }
     }
 
-    /// Returns the slots that count, with their entries.
-    pub(super) fn entries<M: Medium>(self, medium: &M) -> impl Iterator<Item = (usize, Entry)> {
-        slots(self.commit_word(medium).valid()).map(move |slot| (slot, self.entry(medium, slot)))
-    }
-
     /// Returns the sum of `entry` in `slot`.
     #[inline(always)]
     pub(super) fn sum(self, slot: usize, entry: Entry) -> u64 {
@@ -141,13 +155,15 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         let key = C::KIND.kept(entry.key);
         let mixed = (key ^ self.at.rotate_left(32)).wrapping_mul(MULTIPLIER);
         let mixed = (mixed ^ mixed >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
-        let mixed = (mixed ^ mixed >> 29 ^ slot as u64).wrapping_mul(MULTIPLIER);
+        let place = slot as u64 | u64::from(entry.encoding) << 8;
+        let mixed = (mixed ^ mixed >> 29 ^ place).wrapping_mul(MULTIPLIER);
         (mixed ^ mixed >> 32) & SUM_MASK
     }
 
-    /// Returns the sum of the entries that count.
-    fn content_sum<M: Medium>(self, medium: &M) -> u64 {
-        self.entries(medium).fold(0, |sum, (slot, entry)| sum ^ self.sum(slot, entry))
+    /// Returns the sum of the entries that count if `word` is the commit word.
+    fn content_sum<M: Medium>(self, medium: &M, word: CommitWord<C>) -> u64 {
+        let sum = |slot| self.sum(slot, self.entry_of(medium, slot, word));
+        slots(word.valid()).fold(0, |all, slot| all ^ sum(slot))
     }
 
     /// Returns the commit word that counts: that of the cell, or, if a crash has interrupted an
@@ -164,18 +180,35 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         let medium = pool.medium();
         let word = self.fitting(medium)?;
         let Some((slot, note)) = self.fresh(medium) else { return Ok(word) };
-        let entry = self.entry(medium, slot);
+        let entry = self.entry_of(medium, slot, word);
         let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
-        let found = K::with_entry(pool, entry, K::hash);
-        let is_whole = |&hash: &u64| note.is_of(hash) || injects(Defect::OlderRecord);
+        let found = K::verified_check(pool, entry);
+        let is_whole = |&check: &u64| note.is_of(check) || injects(Defect::OlderRecord);
         if injects(Defect::FreshUnchecked) || found.as_ref().is_ok_and(is_whole) {
             return Ok(word);
         }
         if !K::EXACT && note.epoch > durable {
-            return Ok(self.without(medium, word, 1 << slot));
+            return Ok(self.before_write(medium, word, slot));
         }
         let (what, found) = ("record of an entry, or its check", found?);
         Err(Corrupt { at: self.at, what, expected: note.word(), found })
+    }
+
+    /// Returns the commit word before the write of `slot`, which is fresh in `word`.
+    fn before_write<M: Medium>(
+        self,
+        medium: &M,
+        word: CommitWord<C>,
+        slot: usize,
+    ) -> CommitWord<C> {
+        slots(word.former() & !word.valid()).fold(
+            self.without(medium, word, 1 << slot),
+            |before, dropped| {
+                let entry = self.entry_of(medium, dropped, word);
+                // Cells of pairs alone drop an entry, and their words have no tags.
+                before.with_entry(dropped, (0, entry.encoding), self.sum(dropped, entry))
+            },
+        )
     }
 
     /// Returns the commit word whose sum fits the content: that of the cell, or, if a crash has
@@ -184,19 +217,41 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     /// # Errors
     /// Neither sum fits: the cell is damaged.
     fn fitting<M: Medium>(self, medium: &M) -> Result<CommitWord<C>, Corrupt> {
-        let (word, found) = (self.commit_word(medium), self.content_sum(medium));
+        let word = self.commit_word(medium);
+        let found = self.content_sum(medium, word);
         if !word.is_foreign() && word.sum() == found {
             return Ok(word);
         }
-        let fits_former = match C::KIND {
-            CellKind::Wide => medium.load(&self.words[LAST]) == found,
-            CellKind::Dense => word.had_sum(found),
-        };
-        if !word.is_foreign() && word.is_either() && fits_former {
-            return Ok(word.plain().with_sum(found));
+        if !word.is_foreign()
+            && word.is_either()
+            && let Some(former) = self.before_update(medium, word, found)
+        {
+            return Ok(former);
         }
         let what = "sum of the entries of a cell";
         Err(Corrupt { at: self.at, what, expected: word.sum(), found })
+    }
+
+    /// Returns the commit word before the newest update, if it fits the content, whose sum with
+    /// `word` is `found`.
+    fn before_update<M: Medium>(
+        self,
+        medium: &M,
+        word: CommitWord<C>,
+        found: u64,
+    ) -> Option<CommitWord<C>> {
+        let last = medium.load(&self.words[LAST]);
+        let fits = match C::KIND {
+            CellKind::Wide => last == found,
+            CellKind::Dense => word.had_sum(found),
+            CellKind::Pairs => {
+                let slot = (last >> FORMER_SLOT_SHIFT & 0xff) as usize;
+                let former = former_word(last, slot, word)?;
+                let sum = self.content_sum(medium, former);
+                return (former_last(sum, slot, former) == last).then(|| former.with_sum(sum));
+            }
+        };
+        fits.then(|| word.plain().with_sum(found))
     }
 
     /// Returns the slot that is fresh, and the note of its record.
@@ -248,28 +303,51 @@ impl<'a, C: CellLayout> Cell<'a, C> {
 
     /// Adds an entry to a cell that has a free slot, and flushes. Durable after the next fence. The
     /// caller has made durable what the entry refers to, or gives a note of the record, which it
-    /// has flushed.
+    /// has flushed. Returns the slot.
     ///
     /// ```text
-    /// W commit word            plain, if there is a note and it is not
+    /// W commit word            plain, if there is a note or a fresh slot and it is not
     /// W note                   if there is one
     /// W entry[j]
     /// C commit word   8 B      crash before C: slot j is free
     /// F cell                   with a note: fresh; the slot counts if the record has its check
     /// ```
     #[inline(always)]
-    pub(super) fn insert<M: Medium>(self, medium: &M, hash: u64, entry: Entry, note: Option<Note>) {
+    pub(super) fn insert<M: Medium>(
+        self,
+        medium: &M,
+        hash: u64,
+        entry: Entry,
+        note: Option<Note>,
+    ) -> usize {
         let former = self.commit_word(medium);
         let Some(slot) = former.free_slot() else {
             unreachable!("the caller has found a free slot")
         };
-        let mut word = former.with_entry(slot, tag_of(hash), self.sum(slot, entry));
-        if let Some(note) = note {
-            word = word.with_fresh(slot);
+        let word = former.with_entry(slot, (tag_of(hash), entry.encoding), self.sum(slot, entry));
+        let word = if note.is_some() { word.with_fresh(slot) } else { word };
+        self.write_slot(medium, (slot, entry), (former, word), note);
+        slot
+    }
+
+    /// Stores an entry into a free slot, and `word` over the commit word `former`. Flushes. See
+    /// [`insert`](Self::insert).
+    #[inline(always)]
+    fn write_slot<M: Medium>(
+        self,
+        medium: &M,
+        (slot, entry): (usize, Entry),
+        (former, word): (CommitWord<C>, CommitWord<C>),
+        note: Option<Note>,
+    ) {
+        // A fresh word may have the slot as one that it goes back to.
+        if note.is_some() || C::KIND == CellKind::Pairs && former.fresh_slot().is_some() {
             self.make_plain(medium, former);
-            if !(M::INJECTS_DEFECTS && medium.injects(Defect::NoteLate)) {
-                medium.store(&self.words[LAST], note.word());
-            }
+        }
+        if let Some(note) = note
+            && !(M::INJECTS_DEFECTS && medium.injects(Defect::NoteLate))
+        {
+            medium.store(&self.words[LAST], note.word());
         }
         if M::INJECTS_DEFECTS && medium.injects(Defect::CellCommitFirst) {
             self.set_commit_word(medium, word);
@@ -286,6 +364,37 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         self.flush(medium);
     }
 
+    /// Writes `new` in the place of `entry` in `slot`: into a free slot of a cell of pairs, with a
+    /// note of its record, which the caller has flushed. Durable on return. Returns the new slot;
+    /// `None` if the cell is full.
+    ///
+    /// ```text
+    /// W commit word            plain, if it is not
+    /// W note
+    /// W entry[j]
+    /// C commit word   8 B      fresh: slot j in the place of `slot` if the record has its check
+    /// F cell |        -> durable      budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    pub(super) fn replace<M: Medium>(
+        self,
+        medium: &M,
+        (slot, entry): (usize, Entry),
+        new: Value,
+        note: Note,
+    ) -> Option<usize> {
+        let former = self.commit_word(medium);
+        let free = former.free_slot()?;
+        let entry_of_new = Entry { key: entry.key, value: new.word, encoding: new.encoding };
+        let word = former
+            .without_entry(slot, self.sum(slot, entry))
+            .with_entry(free, (0, new.encoding), self.sum(free, entry_of_new))
+            .with_fresh_for(free, slot, entry.encoding);
+        self.write_slot(medium, (free, entry_of_new), (former, word), Some(note));
+        let _ = medium.fence();
+        Some(free)
+    }
+
     /// Stores the plain word if `word`, the commit word, is not plain. The caller flushes.
     #[inline(always)]
     fn make_plain<M: Medium>(self, medium: &M, word: CommitWord<C>) {
@@ -295,23 +404,25 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         }
     }
 
-    /// Replaces the value of `entry` in `slot`. Durable on return.
+    /// Replaces the value of `entry` in `slot`. Durable on return. The caller has made durable what
+    /// the value refers to.
     ///
     /// ```text
     /// W commit word: plain            if it is fresh
-    /// W former sum                    of a wide cell; a dense one has it in the commit word
+    /// W former sum                    of a wide cell; a dense one has it in the commit word; of a
+    ///                                 cell of pairs with the slot and its encoding
     /// W commit word: either, sum      both sums count: the value decides which one fits
     /// C value[j]      8 B
     /// F cell |        -> durable      budget: 1 line, 1 fence
     /// ```
-    pub(super) fn update<M: Medium>(self, medium: &M, slot: usize, entry: Entry, value: u64) {
+    pub(super) fn update<M: Medium>(self, medium: &M, slot: usize, entry: Entry, value: Value) {
         let word = self.commit_word(medium);
-        let sum =
-            word.sum() ^ self.sum(slot, entry) ^ self.sum(slot, Entry::plain(entry.key, value));
-        let either = word.with_either(sum);
+        let new = Entry { key: entry.key, value: value.word, encoding: value.encoding };
+        let sum = word.sum() ^ self.sum(slot, entry) ^ self.sum(slot, new);
+        let either = word.with_either(sum).with_encoding(slot, value.encoding);
         let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
         if injects(Defect::SumsLate) {
-            medium.store(self.value_word(slot), value);
+            medium.store(self.value_word(slot), value.word);
         }
         if injects(Defect::FormerSumLate) {
             self.set_commit_word(medium, either);
@@ -319,11 +430,15 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         if word.fresh_slot().is_some() {
             self.make_plain(medium, word);
         }
-        if C::KIND == CellKind::Wide {
-            medium.store(&self.words[LAST], word.sum());
+        match C::KIND {
+            CellKind::Wide => medium.store(&self.words[LAST], word.sum()),
+            CellKind::Pairs => {
+                medium.store(&self.words[LAST], former_last(word.sum(), slot, word));
+            }
+            CellKind::Dense => {}
         }
         self.set_commit_word(medium, either);
-        medium.store(self.value_word(slot), value);
+        medium.store(self.value_word(slot), value.word);
         let _ = medium.persist(self.line());
     }
 
@@ -338,6 +453,26 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         self.set_commit_word(medium, word.without_entry(slot, self.sum(slot, entry)));
         let _ = medium.persist(self.line());
     }
+}
+
+/// Returns the last word of a cell of pairs whose commit word is `former` before an update of
+/// `slot`, with this sum.
+#[inline(always)]
+fn former_last<C: CellLayout>(sum: u64, slot: usize, former: CommitWord<C>) -> u64 {
+    let encoding = u64::from(former.encoding(slot));
+    sum | (slot as u64) << FORMER_SLOT_SHIFT | encoding << FORMER_ENCODING_SHIFT
+}
+
+/// Returns the plain commit word before the update of `slot` that `last`, the last word of the
+/// cell, is of, except for the sum. `None` if the slot is not valid.
+fn former_word<C: CellLayout>(
+    last: u64,
+    slot: usize,
+    word: CommitWord<C>,
+) -> Option<CommitWord<C>> {
+    let encoding = (last >> FORMER_ENCODING_SHIFT) as u8;
+    let is_valid = slot < C::KIND.slots() && word.valid() >> slot & 1 == 1;
+    is_valid.then(|| word.plain().with_encoding(slot, encoding))
 }
 
 /// Returns the words with the keys of a dense cell, with `key` in `slot`.
@@ -361,13 +496,15 @@ pub(super) struct NewCell<C> {
 }
 
 impl<C: CellLayout> NewCell<C> {
-    /// Adds an entry to the content of `cell`, which has a free slot.
-    pub(super) fn add(&mut self, cell: Cell<'_, C>, hash: u64, entry: Entry) {
+    /// Adds an entry to the content of `cell`, which has a free slot, and returns that.
+    pub(super) fn add(&mut self, cell: Cell<'_, C>, hash: u64, entry: Entry) -> usize {
         let Some(slot) = self.word.free_slot() else {
             unreachable!("the caller has found a free slot")
         };
         self.entries[slot] = entry;
-        self.word = self.word.with_entry(slot, tag_of(hash), cell.sum(slot, entry));
+        let marks = (tag_of(hash), entry.encoding);
+        self.word = self.word.with_entry(slot, marks, cell.sum(slot, entry));
+        slot
     }
 
     /// Returns the words of the cell.
@@ -375,7 +512,9 @@ impl<C: CellLayout> NewCell<C> {
         let [a, b, c, d] = self.entries;
         let word = self.word.bits;
         match C::KIND {
-            CellKind::Wide => [word, a.key, a.value, b.key, b.value, c.key, c.value, 0],
+            CellKind::Wide | CellKind::Pairs => {
+                [word, a.key, a.value, b.key, b.value, c.key, c.value, 0]
+            }
             CellKind::Dense => {
                 let keys = [a, b, c, d].map(|entry| CellKind::Dense.kept(entry.key));
                 let [k, l, m] = (0..)

@@ -5,9 +5,9 @@ use super::CellTreeIndex;
 use super::leaf::{CellLeaf, Placed};
 use super::place::ENTRIES_MAX;
 use super::rows::{LeafWords, Notes};
-use super::word::{CellKind, CellLayout, DenseCells, WideCells, with_kind};
+use super::word::{CellKind, CellLayout, DenseCells, PairCells, WideCells, with_kind};
 use crate::inner::Inner;
-use crate::key::{Entry, Key};
+use crate::key::{Entry, Key, Value};
 use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, check_range};
 use crate::sorting::{sort_pairs, sorted_by_keys};
 use bristlecone_pmem::sync::{Latch, OnDram};
@@ -29,12 +29,27 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
     }
     #[inline(always)]
     fn row(&self, index: usize) -> (LeafWords<'_>, Latch<OnDram<'_, M>>) {
-        let row = self.rows.row(PmPtr::new(index as u64), BYTES);
+        let row = self.row_at(PmPtr::new(index as u64));
         (row, row.latch())
     }
 
     #[inline(always)]
+    fn visit(&self, row: LeafWords<'_>) -> Result<(), Corrupt> {
+        if row.notes::<M>().is_unvisited() { self.visit_first(row) } else { Ok(()) }
+    }
+    /// A leaf as a whole: a key may be absent because an entry of any cell has gone.
+    #[inline(always)]
+    fn note_read(&self, row: LeafWords<'_>) {
+        if let Ok(leaf) = self.leaf(row) {
+            self.pool.medium().note_read(leaf.words());
+        }
+    }
+    #[inline(always)]
     fn find(&self, row: LeafWords<'_>, key: K::Ref<'_>) -> Result<Option<u64>, Corrupt> {
+        Ok(self.find_value(row, key)?.map(|value| value.word))
+    }
+    #[inline(always)]
+    fn find_value(&self, row: LeafWords<'_>, key: K::Ref<'_>) -> Result<Option<Value>, Corrupt> {
         let (leaf, hash) = (self.leaf(row)?, K::hash(key));
         let candidates = Self::candidates(hash);
         leaf.prefetch(self.pool.medium(), candidates);
@@ -42,12 +57,17 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
         if notes.kind::<K>() == CellKind::Dense {
             return self.find_dense(row, notes, key);
         }
-        let found = leaf.find::<WideCells, K, M>(&self.pool, notes, (candidates, hash), key)?;
-        Ok(found.map(|found| found.entry.value))
+        let place = (candidates, hash);
+        let found = if K::HAS_ENCODINGS {
+            leaf.find::<PairCells, K, M>(&self.pool, (row, notes), place, key)?
+        } else {
+            leaf.find::<WideCells, K, M>(&self.pool, (row, notes), place, key)?
+        };
+        Ok(found.map(|found| found.entry.held_value()))
     }
     #[inline(always)]
     fn prefetch_row(&self, index: usize, key: K::Ref<'_>) {
-        let row = self.rows.row(PmPtr::new(index as u64), BYTES);
+        let row = self.row_at(PmPtr::new(index as u64));
         row.prefetch();
         self.prefetch_cells(row, key);
     }
@@ -78,11 +98,11 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         row: LeafWords<'_>,
         notes: Notes,
         key: K::Ref<'_>,
-    ) -> Result<Option<u64>, Corrupt> {
+    ) -> Result<Option<Value>, Corrupt> {
         let hash = K::hash(key);
-        let place = (Self::candidates(hash), hash);
-        let found = self.leaf(row)?.find::<DenseCells, K, M>(&self.pool, notes, place, key)?;
-        Ok(found.map(|found| found.entry.value))
+        let (leaf, place) = (self.leaf(row)?, (Self::candidates(hash), hash));
+        let found = leaf.find::<DenseCells, K, M>(&self.pool, (row, notes), place, key)?;
+        Ok(found.map(|found| found.entry.held_value()))
     }
 
     /// Prefetches the near cells of `key` in the leaf of `row`.

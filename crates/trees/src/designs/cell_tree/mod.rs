@@ -4,7 +4,9 @@
 //! See `docs/designs/cell-tree.md` for the persist orders and the reasons.
 //!
 //! 1. Leaves form a list in key order. The root of the index is the first leaf, which stays. The
-//!    list is the whole persistent state; each open rebuilds leaf words and inner nodes from it.
+//!    list is the whole persistent state; recovery rebuilds leaf words and inner nodes from it. After
+//!    a clean close an open loads the inner nodes, and an operation makes the words of each leaf that
+//!    it is the first to reach.
 //! 2. A leaf and its notes change only under its latch, which is released after the last fence. So
 //!    no crash can undo a result that a reader validated.
 //! 3. A split leaves the moved entries where they are, hidden by the low key of the right leaf. The
@@ -21,7 +23,8 @@
 //! | `rows` | the leaf words |
 //! | `leaf_table` | the read side of a leaf |
 //! | `write`, `split`, `remove` | write operations; splits; merges |
-//! | `recover`, `check` | creating, opening, recovering, closing; checking |
+//! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
+//! | `pairs` | the interface for the store |
 
 mod cell;
 mod check;
@@ -30,6 +33,7 @@ mod dense_tests;
 mod epoch;
 mod leaf;
 mod leaf_table;
+mod pairs;
 mod place;
 mod recover;
 mod remove;
@@ -37,6 +41,7 @@ mod rows;
 mod split;
 #[cfg(test)]
 mod tests;
+mod visit;
 mod word;
 mod write;
 
@@ -107,6 +112,12 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// The number of cells of a leaf.
     const CELLS: usize = leaf::cells_of(BYTES);
 
+    /// Returns the words of the leaf at `at`.
+    #[inline(always)]
+    fn row_at(&self, at: PmPtr) -> LeafWords<'_> {
+        self.rows.row::<K>(at, BYTES)
+    }
+
     /// Returns the leaf of `row`.
     #[inline(always)]
     fn leaf(&self, row: LeafWords<'_>) -> Result<CellLeaf<'_>, Corrupt> {
@@ -139,19 +150,19 @@ impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for CellTreeIndex<M, K
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, WriteMode::Insert)
+        self.write_plain(key, value, WriteMode::Insert)
     }
     #[inline]
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, WriteMode::Update)
+        self.write_plain(key, value, WriteMode::Update)
     }
     #[inline]
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, WriteMode::Upsert)
+        self.write_plain(key, value, WriteMode::Upsert)
     }
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.remove_key(key)
+        Ok(self.remove_entry_if(key, |_| true)?.map(|entry| entry.value))
     }
     fn scan(
         &self,
@@ -166,6 +177,7 @@ impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for CellTreeIndex<M, K
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         self.end_epoch()?;
+        self.save_checkpoint()?;
         Ok(self.pool)
     }
 }

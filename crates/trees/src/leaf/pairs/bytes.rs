@@ -3,7 +3,7 @@
 use super::{PairLeaf, STATE, State, load_tagged_entry, note, slots, verify};
 use crate::fingerprint;
 use crate::key::{Key, Record};
-use crate::leaf::{Leaf, TaggedEntry};
+use crate::leaf::{Leaf, TaggedEntry, link};
 use bristlecone_pmem::{Corrupt, PmPtr};
 
 /// The bit of a latch word that marks a leaf which no pointer reaches any more.
@@ -51,13 +51,7 @@ impl LeafBytes {
     /// # Errors
     /// The link does not have its check.
     pub fn next(&self) -> Result<PmPtr, Corrupt> {
-        let found = self.words[PairLeaf::NEXT];
-        let next = PairLeaf::decode_next(found);
-        if PairLeaf::encode_next(next) == found {
-            return Ok(PmPtr::new(next));
-        }
-        let (at, what) = (self.at + 8 * PairLeaf::NEXT as u64, "check of a link between leaves");
-        Err(Corrupt { at, what, expected: PairLeaf::encode_next(next), found })
+        link::checked(self.at + 8 * PairLeaf::NEXT as u64, self.words[PairLeaf::NEXT])
     }
 
     /// Returns `true` if a merge has moved the entries of this leaf to its left neighbour. The
