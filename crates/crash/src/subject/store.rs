@@ -33,12 +33,12 @@ impl<const EXCHANGES: bool> Design for StoreDesign<EXCHANGES> {
         name: STORE,
         source: "this project",
         budget: Budget {
-            // The longest record has two lines.
-            insert: Cost::new(4, 2),
-            update: Cost::new(4, 2),
+            // The longest record has two lines. A full cell takes a second fence.
+            insert: Cost::new(3, 1),
+            update: Cost::new(3, 2),
             remove: Cost::new(1, 1),
         },
-        ..designs::Bristlecone::SPEC
+        ..designs::CellTree::<1024>::SPEC
     };
     type Index<M: Medium, K: Key> = StoreIndex<M, K, EXCHANGES>;
 }

@@ -25,7 +25,7 @@ use bristlecone_pmem::{Corrupt, Medium, Pool};
 pub(crate) use contents::Contents;
 pub(crate) use read::{get, get_value, multi_get, multi_get_values};
 pub(crate) use scan::{
-    KeyedEntries, RowCopy, check_range, misplaced, misplaced_key, scan, scan_values,
+    KeyedEntries, RowCopy, check_range, misplaced, misplaced_key, no_progress, scan,
 };
 pub(crate) use write::{EntryChange, Operation, key_word, latch_leaf};
 

@@ -10,7 +10,7 @@ use super::{KeyRef, LeafTable, row_of};
 use crate::index::{Order, TreeError};
 use crate::inner::{Direction, InnerNodes, LeafRoute};
 use crate::key::bounds::{satisfies_end, satisfies_start};
-use crate::key::{Entry, Key, Value};
+use crate::key::{Entry, Key};
 use bristlecone_pmem::{Corrupt, PmPtr};
 use core::ops::{Bound, ControlFlow};
 
@@ -98,19 +98,6 @@ pub(crate) fn scan<T: LeafTable>(
     order: Order,
     visit: &mut dyn FnMut(KeyRef<'_, T>, u64) -> ControlFlow<()>,
 ) -> Result<(), TreeError> {
-    scan_values(tree, bounds, order, &mut |key, value| visit(key, value.word))
-}
-
-/// As [`scan`], with the encodings of the entries.
-///
-/// # Errors
-/// A leaf is damaged.
-pub(crate) fn scan_values<T: LeafTable>(
-    tree: &T,
-    bounds: (Bound<KeyRef<'_, T>>, Bound<KeyRef<'_, T>>),
-    order: Order,
-    visit: &mut dyn FnMut(KeyRef<'_, T>, Value) -> ControlFlow<()>,
-) -> Result<(), TreeError> {
     match order {
         Order::Ascending => scan_up(tree, bounds, visit),
         Order::Descending => scan_down(tree, bounds, visit),
@@ -120,7 +107,7 @@ pub(crate) fn scan_values<T: LeafTable>(
 fn scan_up<T: LeafTable>(
     tree: &T,
     (from, to): (Bound<KeyRef<'_, T>>, Bound<KeyRef<'_, T>>),
-    visit: &mut dyn FnMut(KeyRef<'_, T>, Value) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(KeyRef<'_, T>, u64) -> ControlFlow<()>,
 ) -> Result<(), TreeError> {
     let _guard = tree.pool().pin();
     let mut copy = match from {
@@ -135,7 +122,7 @@ fn scan_up<T: LeafTable>(
             if is_visited || !satisfies_start::<T::Key>(from, key) {
                 continue;
             }
-            if !satisfies_end::<T::Key>(to, key) || visit(key, entry.held_value()).is_break() {
+            if !satisfies_end::<T::Key>(to, key) || visit(key, entry.value).is_break() {
                 return Ok(());
             }
         }
@@ -154,7 +141,7 @@ fn scan_up<T: LeafTable>(
 fn scan_down<T: LeafTable>(
     tree: &T,
     (from, to): (Bound<KeyRef<'_, T>>, Bound<KeyRef<'_, T>>),
-    visit: &mut dyn FnMut(KeyRef<'_, T>, Value) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(KeyRef<'_, T>, u64) -> ControlFlow<()>,
 ) -> Result<(), TreeError> {
     let _guard = tree.pool().pin();
     let mut copy = match to {
@@ -170,7 +157,7 @@ fn scan_down<T: LeafTable>(
             if is_visited || !satisfies_end::<T::Key>(to, key) {
                 continue;
             }
-            if !satisfies_start::<T::Key>(from, key) || visit(key, entry.held_value()).is_break() {
+            if !satisfies_start::<T::Key>(from, key) || visit(key, entry.value).is_break() {
                 return Ok(());
             }
         }
@@ -189,7 +176,7 @@ fn scan_down<T: LeafTable>(
 /// Returns the error for low keys that do not ascend along the chain, with which a scan would never
 /// end.
 #[cold]
-fn no_progress(at: PmPtr) -> Corrupt {
+pub(crate) fn no_progress(at: PmPtr) -> Corrupt {
     let what = "low keys of neighbouring leaves do not increase";
     Corrupt { at: at.offset(), what, expected: 1, found: 0 }
 }

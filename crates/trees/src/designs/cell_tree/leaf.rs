@@ -191,7 +191,7 @@ impl<'a> CellLeaf<'a> {
         }
         let expected = state_word(self.at, kind, used);
         if state != expected {
-            let what = "check of the kind of a leaf and of its cells in use";
+            let (at, what) = (at + 8 * STATE as u64, "kind of a leaf, or cells in use, or their check");
             return Err(Corrupt { at, what, expected, found: state });
         }
         Ok((low, kind))
@@ -296,7 +296,8 @@ impl<'a> CellLeaf<'a> {
         if C::KIND == CellKind::Pairs {
             let near = slots_of(candidates.0[0]) | slots_of(candidates.0[1]);
             let within = if notes.has_far::<C>(hash) { u64::MAX } else { near };
-            let tagged = row.slots_tagged::<M>(tag_of(hash)) & within;
+            let tags = row.tags::<M>();
+            let tagged = tags.slots(tag_of(hash)) & within | tags.unknown();
             return self.find_tagged::<C, K, M>(pool, tagged, key);
         }
         match self.find_in::<C, K, M>(pool, candidates.0, hash, key)? {

@@ -141,13 +141,28 @@ fn sorted_entries_of<C: CellLayout, K: Key, M: Medium>(
     Ok(pairs)
 }
 
-/// As [`sorted_entries`], for keys that are their prefixes. No branch depends on the slots that are
-/// in use.
+/// As [`sorted_entries`], for keys that are their prefixes.
 fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
+    let (prefixes, entries, count) = shown_entries::<C, K, M>(pool, leaf, notes)?;
+    let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
+    sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
+}
+
+/// The entries of a leaf with the prefixes of their keys, and the number of them.
+pub(super) type ShownEntries = ([u64; ENTRIES_MAX], [Entry; ENTRIES_MAX], usize);
+
+/// Returns the entries of a leaf, which have the prefixes of their keys, except for those that
+/// `notes` hides. No branch depends on the slots that are in use.
+#[inline(always)]
+pub(super) fn shown_entries<C: CellLayout, K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    notes: Notes,
+) -> Result<ShownEntries, Corrupt> {
     let medium = pool.medium();
     let mut prefixes = [0; ENTRIES_MAX];
     // Not as a pair: the compiler would copy it.
@@ -161,8 +176,7 @@ fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
             count += usize::from(shown >> slot & 1 == 1);
         }
     }
-    let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
-    sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
+    Ok((prefixes, entries, count))
 }
 
 /// Returns the right neighbour of `leaf` and its low key; `None` for the last leaf.

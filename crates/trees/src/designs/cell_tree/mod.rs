@@ -21,11 +21,12 @@
 //! | `epoch` | records under the fence of their cell |
 //! | `place` | the cells of a key; packing a new leaf |
 //! | `rows` | the leaf words |
-//! | `leaf_table` | the read side of a leaf |
+//! | `leaf_table`, `scan` | the read side of a leaf; scans that read keys when they visit them |
 //! | `write`, `split`, `remove` | write operations; splits; merges |
 //! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
 //! | `pairs` | the interface for the store |
 
+mod batch;
 mod cell;
 mod check;
 #[cfg(test)]
@@ -38,6 +39,7 @@ mod place;
 mod recover;
 mod remove;
 mod rows;
+mod scan;
 mod split;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 use super::CellTreeIndex;
 use crate::index::{Order, TreeError, WriteMode};
 use crate::key::{Entry, Record, Value};
-use crate::leaf_table::{get_value, multi_get_values, scan_values};
+use crate::leaf_table::{get_value, multi_get_values};
 use bristlecone_pmem::Medium;
 use core::ops::{Bound, ControlFlow};
 
@@ -102,6 +102,6 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         order: Order,
         visit: &mut dyn FnMut(&[u8], Value) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        scan_values(self, bounds, order, visit)
+        self.walk_pairs(bounds, order, visit)
     }
 }

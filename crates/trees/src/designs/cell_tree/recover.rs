@@ -10,11 +10,11 @@
 
 use super::cell::NewCell;
 use super::epoch::{EPOCH_MAX, epoch_after};
-use super::leaf::{CellLeaf, kind_of, unfindable};
+use super::leaf::{CellLeaf, Placed, kind_of, unfindable};
 use super::leaf_table::high_of;
 use super::place::Candidates;
 use super::rows::{LeafWordTable, Notes, Tags};
-use super::word::{CellKind, CellLayout, CommitWord, tag_of, with_kind};
+use super::word::{CellKind, CellLayout, CommitWord, UNKNOWN_TAG, tag_of, with_kind};
 use super::{CellTree, CellTreeIndex};
 use crate::checkpoint;
 use crate::index::{Design, TreeError, find_root};
@@ -347,6 +347,8 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
             if K::order_entry(pool, entry, K::borrow(high))?.is_lt() {
                 continue;
             }
+            // The right neighbour has this entry, too, unless its key is damaged.
+            K::verify_mismatch(pool, entry, K::borrow(high))?;
             if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
                 notes = notes.with_hidden::<C>((index, 1 << slot), K::prefix(K::borrow(high)));
             } else {
@@ -374,7 +376,7 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
 /// and the number of entries.
 ///
 /// # Errors
-/// An entry has not the tag of its key.
+/// An entry has not the tag of its key, or the key is damaged and the tag must be its own.
 fn note_entries<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
@@ -384,10 +386,22 @@ fn note_entries<C: CellLayout, K: Key, M: Medium>(
     let medium = pool.medium();
     let forgets_far = M::INJECTS_DEFECTS && medium.injects(Defect::FarForgotten);
     let (mut tags, mut count) = (Tags::default(), 0);
+    if C::KIND == CellKind::Pairs {
+        let entry = |placed: Placed| K::prefetch_entry(pool, placed.entry);
+        leaf.entries::<C, M>(medium, notes).for_each(entry);
+    }
     for (index, word) in words.iter().enumerate() {
         for slot in slots(word.valid() & !leaf.hidden_in::<C, M>(medium, notes, index)) {
             let entry = leaf.entry::<C, M>(medium, index, slot);
-            let hash = K::with_entry(pool, entry, K::hash)?;
+            count += 1;
+            let hash = match K::with_entry(pool, entry, K::hash) {
+                // Lookups compare the key, and meet the damage.
+                Err(_) if C::KIND == CellKind::Pairs => {
+                    tags.set((index, slot), UNKNOWN_TAG);
+                    continue;
+                }
+                hash => hash?,
+            };
             if !word.has_tag(slot, hash) {
                 return Err(unfindable(leaf.at, entry));
             }
@@ -397,7 +411,6 @@ fn note_entries<C: CellLayout, K: Key, M: Medium>(
             if !forgets_far && !Candidates::of(hash, words.len()).is_near(index) {
                 notes = notes.with_far::<C>(hash);
             }
-            count += 1;
         }
     }
     Ok(Settled { notes: notes.with_count::<C>(count), tags })

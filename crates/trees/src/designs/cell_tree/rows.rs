@@ -15,7 +15,8 @@
 //! | | | dense: 46 and the other bits of that number |
 //! | | | 63: the leaf was not visited since the open; the rest is not valid |
 //! | 2..8 | 0..360 | pairs: tags, one byte for each slot, three slots for each cell; 0 if the slot has |
-//! | | | no entry, or a hidden one |
+//! | | | no entry, or a hidden one; 255 if its key could not be read |
+//! | | 360 | pairs: a tag was 255 when the leaf was visited |
 //!
 //! 1. The words of a block stay where they are, and the version of its latch only grows, also when
 //!    the block becomes another leaf. So a thread that follows a stale offset restarts.
@@ -24,7 +25,9 @@
 //! 4. An open after a clean close reads no leaf. The first operation that reaches one verifies it,
 //!    under its latch, and makes its words.
 
-use super::word::{CellKind, CellLayout, KEPT_RANGE, SLOTS_MAX, WideCells, has_dense};
+use super::word::{
+    CellKind, CellLayout, KEPT_RANGE, SLOTS_MAX, UNKNOWN_TAG, WideCells, has_dense,
+};
 use crate::fingerprint;
 use crate::inner::{Arena, load, store};
 use crate::key::Key;
@@ -55,7 +58,9 @@ const UNVISITED: u64 = 63;
 /// The bits of all slots, three for each cell.
 const ALL_SLOTS: u64 = (1 << (WIDE_SLOTS * CELLS_MAX)) - 1;
 const _: () = assert!(BOUNDED == 1 << (LOW_COUNT_SHIFT - 1));
-const _: () = assert!(WIDE_SLOTS * CELLS_MAX <= 8 * TAG_WORDS);
+const _: () = assert!(WIDE_SLOTS * CELLS_MAX < 8 * TAG_WORDS);
+/// The bit of the last tag word that says that there are keys which could not be read.
+const UNKNOWN: u64 = 1 << (8 * (WIDE_SLOTS * CELLS_MAX % 8));
 const _: () =
     assert!(DENSE as usize + ((SLOTS_MAX * CELLS_MAX) >> LOW_COUNT_BITS) < UNVISITED as usize);
 
@@ -135,6 +140,21 @@ impl Tags {
     pub(super) fn set(&mut self, (cell, slot): (usize, usize), tag: u8) {
         let (word, shift) = place_of(cell, slot);
         self.0[word] = self.0[word] & !(0xff << shift) | u64::from(tag) << shift;
+        if tag == UNKNOWN_TAG {
+            self.0[TAG_WORDS - 1] |= UNKNOWN;
+        }
+    }
+
+    /// Returns the slots with this tag, three for each cell, as bits.
+    #[inline(always)]
+    pub(super) fn slots(self, tag: u8) -> u64 {
+        fingerprint::matches(self.0, tag) & ALL_SLOTS
+    }
+
+    /// Returns the slots whose keys could not be read, as [`slots`](Self::slots).
+    #[inline(always)]
+    pub(super) fn unknown(self) -> u64 {
+        if self.0[TAG_WORDS - 1] & UNKNOWN == 0 { 0 } else { self.slots(UNKNOWN_TAG) }
     }
 }
 
@@ -179,23 +199,20 @@ impl<'a> LeafWords<'a> {
         store::<M>(self.notes, notes.0);
     }
 
-    /// Returns the slots with this tag, three for each cell, as bits. A reader validates the
-    /// version of the latch.
+    /// Returns the tags. A reader validates the version of the latch.
     #[inline(always)]
-    pub(super) fn slots_tagged<M: Medium>(self, tag: u8) -> u64 {
-        let Some(tags) = self.tags.first_chunk::<TAG_WORDS>() else { return 0 };
-        // Without `map`, whose closure the compiler does not inline here.
-        let mut words = [0; TAG_WORDS];
-        for (word, tags) in words.iter_mut().zip(tags) {
-            *word = load::<M>(tags);
+    pub(super) fn tags<M: Medium>(self) -> Tags {
+        let mut tags = Tags::default();
+        for (tags, word) in tags.0.iter_mut().zip(self.tags) {
+            *tags = load::<M>(word);
         }
-        fingerprint::matches(words, tag) & ALL_SLOTS
+        tags
     }
 
     /// Returns the slots with entries that are not hidden, three for each cell, as bits.
     #[inline(always)]
     pub(super) fn shown<M: Medium>(self) -> u64 {
-        ALL_SLOTS & !self.slots_tagged::<M>(0)
+        ALL_SLOTS & !self.tags::<M>().slots(0)
     }
 
     /// Sets the tag of a slot, under the latch; 0 for no entry. Does nothing if the leaf has none.
@@ -421,8 +438,8 @@ mod tests {
         let words = LeafWordTable::new::<Record>().unwrap();
         words.add::<Record, Mapped>(PmPtr::new(3 << 10), 1 << 10, Default::default());
         let row = words.row::<Record>(PmPtr::new(3 << 10), 1 << 10);
-        assert_eq!((row.shown::<Mapped>(), row.slots_tagged::<Mapped>(7)), (0, 0));
-        for (place, tag) in [((0, 0), 7), ((14, 2), 7), ((2, 1), 255), ((2, 2), 1)] {
+        assert_eq!((row.shown::<Mapped>(), row.tags::<Mapped>().slots(7)), (0, 0));
+        for (place, tag) in [((0, 0), 7), ((14, 2), 7), ((2, 1), 254), ((2, 2), 1)] {
             row.set_tag::<Mapped>(place, tag);
         }
         let bits = |places: &[(usize, usize)]| {
@@ -430,10 +447,15 @@ mod tests {
         };
         let all: u64 = bits(&[(0, 0), (14, 2), (2, 1), (2, 2)]);
         assert_eq!(row.shown::<Mapped>(), all);
-        assert_eq!(row.slots_tagged::<Mapped>(7), bits(&[(0, 0), (14, 2)]));
+        assert_eq!(row.tags::<Mapped>().slots(7), bits(&[(0, 0), (14, 2)]));
         assert_eq!(place_at(all.ilog2() as usize), (14, 2));
         row.set_tag::<Mapped>((14, 2), 0);
-        assert_eq!(row.slots_tagged::<Mapped>(7), 1);
+        assert_eq!(row.tags::<Mapped>().slots(7), 1);
+        let mut tags = row.tags::<Mapped>();
+        assert_eq!(tags.unknown(), 0);
+        tags.set((14, 1), UNKNOWN_TAG);
+        row.set_tags::<Mapped>(tags);
+        assert_eq!(row.tags::<Mapped>().unknown(), bits(&[(14, 1)]));
     }
 
     #[test]
