@@ -24,7 +24,7 @@ use crate::leaf::slots;
 use crate::leaf_table::misplaced_key;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Domain, Medium, PmPtr, Pool};
 use core::marker::PhantomData;
 use std::sync::Arc;
 
@@ -149,7 +149,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         }
         let separated: Vec<_> = found.iter().map(|(leaf, _)| *leaf).collect();
         let inner = Inner::build(&separated, K::EXACT)?;
-        Ok(Self { pool, first, inner, rows, epoch, key: PhantomData })
+        let tears_records = !K::EXACT && pool.medium().domain() != Domain::ProcessCrash;
+        Ok(Self { pool, first, inner, rows, epoch, tears_records, key: PhantomData })
     }
 
     /// As [`build`](Self::build), over leaves that are not read.

@@ -130,9 +130,7 @@ pub(super) fn write<K: Key, M: Medium>(
     if injects(Defect::PairNoteAfterEntry) {
         former = entry(medium, words, slot);
     }
-    let forgets_value = injects(Defect::ValueRecordUnfenced)
-        && matches!(K::entry_block(pool, tagged.entry), Ok(None));
-    if !key::stands_alone::<K, M>(pool, tagged.entry) && !forgets_value {
+    if !key::stands_alone::<K, M>(pool, tagged.entry) {
         let fenced = medium.fence();
         set_tags(medium, words, slot, tagged);
         return after.commit(medium, words, fenced);
