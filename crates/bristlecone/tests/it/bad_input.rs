@@ -526,7 +526,7 @@ fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
     let place = place();
     let path = &place.path;
     let store = mapped().create(path).unwrap();
-    for number in 0..40 {
+    for number in 0..90 {
         store.put(format!("prefix00{number:02}"), "a value of more than eight bytes").unwrap();
     }
     drop(store);

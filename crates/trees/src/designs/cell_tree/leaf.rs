@@ -184,15 +184,16 @@ impl<'a> CellLeaf<'a> {
     pub(super) fn header<M: Medium>(self, medium: &M) -> Result<(u64, CellKind), Corrupt> {
         let [low, found, state] = [LOW, CHECK, STATE].map(|at| medium.load(&self.words[at]));
         let (kind, used) = (kind_numbered(state & KIND_MASK), used_of(state));
+        let expected = state_word(self.at, kind, used);
+        if state != expected {
+            let at = self.at.offset() + 8 * STATE as u64;
+            let what = "kind of a leaf, or its cells in use, or their check";
+            return Err(Corrupt { at, what, expected, found: state });
+        }
         let (at, expected) = (self.at.offset(), check_of(self.at, low, kind));
         if found != expected {
             let what = "checksum of the header of a leaf";
             return Err(Corrupt { at, what, expected, found });
-        }
-        let expected = state_word(self.at, kind, used);
-        if state != expected {
-            let (at, what) = (at + 8 * STATE as u64, "kind of a leaf, or cells in use, or their check");
-            return Err(Corrupt { at, what, expected, found: state });
         }
         Ok((low, kind))
     }
