@@ -26,7 +26,6 @@
 //! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
 //! | `pairs` | the interface for the store |
 
-mod batch;
 mod cell;
 mod check;
 #[cfg(test)]
