@@ -191,7 +191,7 @@ fn a_truncated_file_and_a_damaged_superblock_are_named() {
     assert_eq!(mapped().open(path).unwrap().len().unwrap(), 1000);
 }
 
-/// Its version alone knows what its journal holds.
+/// The version that wrote it alone knows what its journal holds.
 #[test]
 fn a_store_of_another_version_that_needs_its_journal_is_refused_and_left_alone() {
     for version in [2, 4] {
