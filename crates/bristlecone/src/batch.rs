@@ -226,8 +226,8 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// The errors of [`put`](Self::put), for any key. No pair has changed, but if inner nodes are
-    /// damaged all may have. A batch over many leaves needs up to 128 B for each, 16 B if it only
-    /// deletes: in a full store, [`delete`](Self::delete) makes space first.
+    /// damaged all may have. A batch over many lines of the index needs 16 B for each: in a full
+    /// store, [`delete`](Self::delete) makes space first.
     ///
     /// # Persist order
     /// ```text
