@@ -8,8 +8,9 @@ use bristlecone_trees::{Cost, Design};
 
 impl Store {
     /// Returns the lines flushed and the fences of an insert of a new key of `key_bytes` bytes with
-    /// a value of `value_bytes` bytes; a length over its limit counts as the limit. A split of a
-    /// leaf costs more.
+    /// a value of `value_bytes` bytes; a length over its limit counts as the limit: a line of the
+    /// index, the lines of the record if the pair needs one, and a fence. A split of a leaf costs
+    /// more. So does an update with a record whose cell of the index is full: two fences.
     ///
     /// A file of domain [`Adr`](crate::Domain::Adr) takes both, a file of
     /// [`Eadr`](crate::Domain::Eadr) takes the fences, and a file of

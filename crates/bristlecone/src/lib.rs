@@ -57,16 +57,17 @@
 //! Damage that a method detects is an [`Error`] with file and offset, and no panic. A record is
 //! checked when its value is read. A leaf is checked by recovery, by [`Store::check`], and by the
 //! first operation that reads it after an open. Some damage passes every check: an older state of a
-//! line, for one, has a valid checksum.
+//! line, for one, has a valid checksum. If a crash follows, damage to a record that was written
+//! since the open may pass for a torn one: the next open then undoes its write.
 //!
 //! # Cost
 //!
 //! [`get`](Store::get), [`put`](Store::put) and [`delete`](Store::delete) take O(log n) for n
 //! pairs, in a tree of high fan-out with its inner nodes in DRAM. A [`scan`](Store::scan) takes
 //! O(log n), then O(1) a pair. An open takes O(n) after a crash, and less after
-//! [`close`](Store::close). A `put` writes the pair once, and a few words of the index; a journal
-//! gets a copy of these lines. Readers take no lock and write nothing; writers of different leaves
-//! do not wait for each other.
+//! [`close`](Store::close). A `put` writes the pair once, in a line of the index or as a record
+//! beside one, and mostly fences once; a journal gets a copy of these lines. Readers take no lock
+//! and write nothing; writers of different leaves do not wait for each other.
 //!
 //! # Limits
 //!

@@ -1,5 +1,5 @@
-//! The leaf of the store: unsorted entries in any encoding, a fingerprint for each, and a checksum
-//! that detects damage. A leaf has 512 B and 24 entries:
+//! The leaf of pairs: unsorted entries in any encoding, a fingerprint for each, and a checksum that
+//! detects damage. A leaf has 512 B and 24 entries:
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |

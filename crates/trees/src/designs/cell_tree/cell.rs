@@ -6,8 +6,8 @@
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | commit word | commit | see [`CommitWord`] |
 //! | 1 | 48 | 3 entries | data | key word, value word |
-//! | 7 | 8 | former sum | data | the sum before the newest update, if the word is either; of a cell |
-//! | | | | | of pairs also bits 32..34: its slot, 40..48: the encoding before |
+//! | 7 | 8 | former sum | data | the sum before the newest update, if the word is either; of a |
+//! | | | | | cell of pairs also bits 32..34: its slot, 40..48: the encoding before |
 //! | | | note | data | if it is fresh: bits 0..30 check of the record, 30..64 epoch |
 //!
 //! A dense cell:

@@ -1,20 +1,19 @@
 //! Records under the fence of their cell: the note by which recovery tells a torn record.
 //!
-//! A key with a record is inserted with one fence for record and cell. So a crash may leave the
+//! An entry with a record is written with one fence for record and cell. So a crash may leave the
 //! cell and lose lines of the record. The commit word then says *fresh*, and the cell has a note of
 //! the record:
 //!
 //! | bits | field | meaning |
 //! | --- | --- | --- |
-//! | 0..30 | check | bits of the hash of the record's key |
-//! | 30..64 | epoch | the epoch of the insert |
+//! | 0..30 | check | bits of the hash of the record's key; of a pair, of its sum |
+//! | 30..64 | epoch | the epoch of the write |
 //!
-//! 1. A fresh slot counts if its record has a valid sum and the check of the note. A record that
-//!    the block held before has another key, and so another check: the same key would be the same
-//!    record, whole.
+//! 1. A fresh slot counts if its record has valid sums and the check of the note. A record that the
+//!    block held before is the same, whole, or has another check, but for a chance of 2^-30.
 //! 2. An epoch lasts from an open to the next one. The first leaf has the newest epoch whose
-//!    inserts have all been fenced. A record without its check is torn if its epoch is later, and
-//!    the slot is then free again, as before the insert. Otherwise the record is damaged.
+//!    writes have all been fenced. A record without its check is torn if its epoch is later, and
+//!    the cell is then as before the write. Otherwise the record is damaged.
 //! 3. A recovery settles all leaves before it stores a later epoch. So a crash of a recovery leaves
 //!    torn records torn.
 

@@ -6,8 +6,8 @@
 //! | 1 | 8 | low | data | separator word of the low key; 0 in the first leaf |
 //! | 2 | 8 | check | data | checksum of offset, low and kind |
 //! | 3 | 8 | epoch | data | of the first leaf: see [`epoch`](super::epoch); else epoch 0 |
-//! | 4 | 8 | state | data | bits 0..2 kind: 0 wide cells, 1 dense, 2 of pairs; 16..31 the cells in |
-//! | | | | | use when next was set; 32..64 check of offset and the others |
+//! | 4 | 8 | state | data | bits 0..2 kind: 0 wide cells, 1 dense, 2 of pairs; 16..31 the cells |
+//! | | | | | in use when next was set; 32..64 check of offset and the others |
 //! | 5 | 8 | checkpoint | hint | of the first leaf: inner nodes as a clean close saved them |
 //! | 6 | 8 | checkpoint nonce | hint | of the first leaf: nonce of the open that saved them |
 //! | 7 | 8 | | | zero |

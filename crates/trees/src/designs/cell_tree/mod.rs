@@ -4,9 +4,9 @@
 //! See `docs/designs/cell-tree.md` for the persist orders and the reasons.
 //!
 //! 1. Leaves form a list in key order. The root of the index is the first leaf, which stays. The
-//!    list is the whole persistent state; recovery rebuilds leaf words and inner nodes from it. After
-//!    a clean close an open loads the inner nodes, and an operation makes the words of each leaf that
-//!    it is the first to reach.
+//!    list is the whole persistent state; recovery rebuilds leaf words and inner nodes from it.
+//!    After a clean close an open loads the inner nodes, and an operation makes the words of each
+//!    leaf that it is the first to reach.
 //! 2. A leaf and its notes change only under its latch, which is released after the last fence. So
 //!    no crash can undo a result that a reader validated.
 //! 3. A split leaves the moved entries where they are, hidden by the low key of the right leaf. The

@@ -1,12 +1,12 @@
-//! The leaf words: two words in DRAM for each leaf, by the number of its block in the pool; eight if
-//! keys have [encodings](Key::HAS_ENCODINGS).
+//! The leaf words: two words in DRAM for each leaf, by the number of its block in the pool; eight
+//! if keys have [encodings](Key::HAS_ENCODINGS).
 //!
 //! | word | bits | field |
 //! | --- | --- | --- |
 //! | 0 | 0..64 | latch of the leaf |
-//! | 1 | 0..45 | wide, pairs: the slots whose entries the last split has moved, three for each cell |
-//! | 1 | 45..58 | wide, pairs: filter; for a key in a far cell, two bits that its hash chooses are |
-//! | | | set |
+//! | 1 | 0..45 | wide, pairs: the slots whose entries the last split has moved, three a cell |
+//! | 1 | 45..58 | wide, pairs: filter; for a key in a far cell, two bits that its hash chooses |
+//! | | | are set |
 //! | 1 | 0..48 | dense: the part of the key that ends the leaf's range, as cells keep it, if |
 //! | 1 | 48 | dense: there may be hidden entries |
 //! | 1 | 49..51 | dense: the low bits of the number of entries that are not hidden |
@@ -14,8 +14,8 @@
 //! | 1 | 58..64 | wide, pairs: the number of entries that are not hidden, at most 45 |
 //! | | | dense: 46 and the other bits of that number |
 //! | | | 63: the leaf was not visited since the open; the rest is not valid |
-//! | 2..8 | 0..360 | pairs: tags, one byte for each slot, three slots for each cell; 0 if the slot has |
-//! | | | no entry, or a hidden one; 255 if its key could not be read |
+//! | 2..8 | 0..360 | pairs: tags, one byte for each slot, three slots for each cell; 0 if the |
+//! | | | slot has no entry, or a hidden one; 255 if its key could not be read |
 //! | | 360 | pairs: a tag was 255 when the leaf was visited |
 //!
 //! 1. The words of a block stay where they are, and the version of its latch only grows, also when

@@ -1,4 +1,4 @@
-//! The commit word of a cell, and the two kinds of cells.
+//! The commit word of a cell, and the kinds of cells.
 //!
 //! | bits | field | meaning |
 //! | --- | --- | --- |
