@@ -133,6 +133,15 @@ struct Run {
     floor: Vec<u8>,
 }
 
+/// The right neighbour of a leaf.
+struct Right {
+    leaf: LeafBytes,
+    /// `false` if a run that a search has found joins another here.
+    is_new: bool,
+    /// The key at which it begins.
+    start: Option<Vec<u8>>,
+}
+
 /// The leaves that a search has found, in the order of the runs that begin with them.
 struct Found {
     /// The first run is the last.
@@ -198,41 +207,42 @@ impl Salvage {
         Ok(leaf)
     }
 
+    /// Returns the right neighbour of a leaf; `None` for the last leaf.
+    ///
+    /// # Errors
+    /// The link is damaged, or leads to keys that are not above `floor`: that of an old leaf does,
+    /// if its neighbour's block is another leaf now.
+    fn right_of(&mut self, leaf: &LeafBytes, floor: &[u8]) -> Result<Option<Right>, Corrupt> {
+        let next = leaf.next()?;
+        if next.is_null() {
+            return Ok(None);
+        }
+        let at = next.offset();
+        let is_new = !self.is_broken || !self.visited.contains(&at);
+        let right = if is_new { self.enter(at)? } else { self.source.leaf(at)? };
+        let start = self.start_of(&right);
+        if start.as_deref().is_some_and(|start| start <= floor) {
+            if is_new {
+                self.visited.remove(&at);
+            }
+            let what = "right neighbour whose low key is not greater";
+            return Err(Corrupt { at: leaf.at(), what, expected: 0, found: at });
+        }
+        Ok(Some(Right { leaf: right, is_new, start }))
+    }
+
     /// Reads the next leaf of the run, and adds its items.
     fn advance(&mut self, run: &mut Run) {
         let Some(leaf) = run.leaf.take() else { return };
         // Damage of an old leaf hides nothing.
         let is_old = self.claims.contains(&run.floor);
-        let mut damage = None;
-        // The leaf that follows, and whether the run goes on there. A run that a search has found
-        // ends where it joins another.
-        let mut right = match leaf.next() {
-            Ok(next) if next.is_null() => None,
-            Ok(next) if self.is_broken && self.visited.contains(&next.offset()) => {
-                self.source.leaf(next.offset()).ok().map(|right| (right, false))
-            }
-            Ok(next) => {
-                let entered = self.enter(next.offset()).map_err(|found| damage = Some(found));
-                entered.ok().map(|right| (right, true))
-            }
-            Err(found) => {
-                damage = Some(found);
-                None
-            }
+        let right = self.right_of(&leaf, &run.floor);
+        let is_end = matches!(right, Ok(None));
+        let (right, damage) = match right {
+            Ok(right) => (right, None),
+            Err(damage) => (None, Some(damage)),
         };
-        let is_end = right.is_none() && damage.is_none();
-        let mut bound = right.as_ref().and_then(|(right, _)| self.start_of(right));
-        if let (Some((wrong, is_entered)), Some(low)) = (&right, &bound)
-            && *low <= run.floor
-        {
-            // The link of an old leaf, to a block that is another leaf now.
-            if *is_entered {
-                self.visited.remove(&wrong.at());
-            }
-            let (at, what) = (leaf.at(), "right neighbour whose low key is not greater");
-            damage = Some(Corrupt { at, what, expected: 0, found: wrong.at() });
-            (right, bound) = (None, None);
-        }
+        let mut bound = right.as_ref().and_then(|right| right.start.clone());
         if bound.is_none() && !is_end {
             bound = self.least_start_above(&run.floor);
         }
@@ -243,7 +253,7 @@ impl Salvage {
         if let Some(damage) = damage.filter(|_| !is_old) {
             self.broken(damage);
         }
-        run.leaf = right.and_then(|(right, goes_on)| goes_on.then_some(right));
+        run.leaf = right.and_then(|right| right.is_new.then_some(right.leaf));
         if run.leaf.is_none() {
             let end = (!is_end).then(|| run.floor.clone());
             self.claims.add(run.start.clone(), end);
@@ -275,7 +285,8 @@ impl Salvage {
                 items.push_back(Err(damage));
             }
         };
-        if let Err(damage) = leaf.verify_header() {
+        let header = leaf.verify_header().and_then(|()| self.source.low_key(leaf).map(drop));
+        if let Err(damage) = header {
             name(&mut self.items, damage);
         }
         let mut pairs = Vec::new();
