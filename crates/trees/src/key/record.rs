@@ -20,7 +20,7 @@
 //! 3. The encoding gives the size of a record of up to 174 lines, so recovery marks such a record
 //!    without reading it.
 
-use super::format::{Header, load_pair_sum, pair_record_bytes, value_offset};
+use super::format::{Header, check_of_sum, load_pair_sum, pair_record_bytes, value_offset};
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
@@ -522,9 +522,7 @@ impl Key for Record {
     fn record_check<M: Medium>(pool: &Pool<M>, entry: Entry, hash: u64) -> Result<u64, Corrupt> {
         let stored = Self::stored(pool, entry.held_value())?;
         let Stored::Record { words, bytes, .. } = stored else { return Ok(hash) };
-        // It covers header, key, value and place.
-        let sum = load_pair_sum(pool.medium(), words, bytes);
-        Ok(u64::from(sum).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        Ok(check_of_sum(load_pair_sum(pool.medium(), words, bytes)))
     }
     fn verified_check<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
         let key = Self::read_entry(pool, entry)?;

@@ -25,11 +25,8 @@
 //!    leaf is damaged. A leaf of zeros is damaged too.
 //! 4. One line holds all that a lookup reads besides the entry.
 
-mod bytes;
 mod note;
 mod staged;
-
-pub use bytes::LeafBytes;
 
 use super::{InsertResult, Leaf, TaggedEntry, link, slots};
 use crate::fingerprint;

@@ -55,19 +55,46 @@ const _: () = assert!(ENTRIES + 2 * CellKind::Wide.slots() == LAST && LAST + 1 =
 const _: () = assert!(ENTRIES + KEY_WORDS + SLOTS_MAX == LINE_WORDS);
 const _: () = assert!(KEPT_RANGE == 1 << (KEY_WORDS * PART_BITS));
 
+/// A way to read words: a medium, or a copy of them in DRAM.
+pub(super) trait ReadWords<W> {
+    fn read(&self, word: &W) -> u64;
+    /// Returns `true` if `defect` is injected.
+    fn has_defect(&self, defect: Defect) -> bool;
+}
+
+impl<M: Medium> ReadWords<PmWord> for M {
+    #[inline(always)]
+    fn read(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
+    #[inline(always)]
+    fn has_defect(&self, defect: Defect) -> bool {
+        M::INJECTS_DEFECTS && self.injects(defect)
+    }
+}
+
 /// A view of a cell.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cell<'a, C> {
+#[derive(Debug)]
+pub(super) struct Cell<'a, C, W = PmWord> {
     /// The offset of the cell in the pool.
     at: u64,
-    pub(super) words: &'a [PmWord],
+    pub(super) words: &'a [W],
     kind: PhantomData<C>,
 }
 
-impl<'a, C: CellLayout> Cell<'a, C> {
+// A derive would need words that are `Copy`.
+impl<C, W> Copy for Cell<'_, C, W> {}
+impl<C, W> Clone for Cell<'_, C, W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<'a, C: CellLayout, W> Cell<'a, C, W> {
     /// Returns the view of the cell at offset `at`, whose words are `words`.
     #[inline(always)]
-    pub(super) fn new(at: u64, words: &'a [PmWord]) -> Self {
+    pub(super) fn new(at: u64, words: &'a [W]) -> Self {
         Self { at, words: &words[..LINE_WORDS], kind: PhantomData }
     }
 
@@ -78,21 +105,26 @@ impl<'a, C: CellLayout> Cell<'a, C> {
 
     /// Returns the commit word.
     #[inline(always)]
-    pub(super) fn commit_word<M: Medium>(self, medium: &M) -> CommitWord<C> {
-        CommitWord::new(medium.load(&self.words[COMMIT]))
+    pub(super) fn commit_word<R: ReadWords<W>>(self, medium: &R) -> CommitWord<C> {
+        CommitWord::new(medium.read(&self.words[COMMIT]))
     }
 
     /// Returns the entry in `slot`, with the part of its key that the cell keeps.
     #[inline(always)]
-    pub(super) fn entry<M: Medium>(self, medium: &M, slot: usize) -> Entry {
+    pub(super) fn entry<R: ReadWords<W>>(self, medium: &R, slot: usize) -> Entry {
         self.entry_of(medium, slot, self.commit_word(medium))
     }
 
     /// As [`entry`](Self::entry), in a cell with this commit word.
     #[inline(always)]
-    fn entry_of<M: Medium>(self, medium: &M, slot: usize, word: CommitWord<C>) -> Entry {
+    pub(super) fn entry_of<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        slot: usize,
+        word: CommitWord<C>,
+    ) -> Entry {
         let key = match C::KIND {
-            CellKind::Wide | CellKind::Pairs => medium.load(&self.words[ENTRIES + 2 * slot]),
+            CellKind::Wide | CellKind::Pairs => medium.read(&self.words[ENTRIES + 2 * slot]),
             CellKind::Dense => self.dense_keys(medium)[slot],
         };
         Entry { key, value: self.value(medium, slot), encoding: word.encoding(slot) }
@@ -100,12 +132,12 @@ impl<'a, C: CellLayout> Cell<'a, C> {
 
     /// Returns the value in `slot`.
     #[inline(always)]
-    pub(super) fn value<M: Medium>(self, medium: &M, slot: usize) -> u64 {
-        medium.load(self.value_word(slot))
+    pub(super) fn value<R: ReadWords<W>>(self, medium: &R, slot: usize) -> u64 {
+        medium.read(self.value_word(slot))
     }
 
     #[inline(always)]
-    fn value_word(self, slot: usize) -> &'a PmWord {
+    fn value_word(self, slot: usize) -> &'a W {
         match C::KIND {
             CellKind::Wide | CellKind::Pairs => &self.words[ENTRIES + 2 * slot + 1],
             CellKind::Dense => &self.words[ENTRIES + KEY_WORDS + slot],
@@ -114,18 +146,159 @@ impl<'a, C: CellLayout> Cell<'a, C> {
 
     /// Returns the parts of keys that a dense cell keeps.
     #[inline(always)]
-    fn dense_keys<M: Medium>(self, medium: &M) -> [u64; SLOTS_MAX] {
-        let [a, b, c] = [0, 1, 2].map(|at| medium.load(&self.words[ENTRIES + at]));
+    fn dense_keys<R: ReadWords<W>>(self, medium: &R) -> [u64; SLOTS_MAX] {
+        let [a, b, c] = [0, 1, 2].map(|at| medium.read(&self.words[ENTRIES + at]));
         let last = a & PART | (b & PART) << PART_BITS | (c & PART) << (2 * PART_BITS);
         [a >> PART_BITS, b >> PART_BITS, c >> PART_BITS, last]
     }
 
     /// Returns the valid slots of a dense cell whose keys fit, given the parts that it keeps.
     #[inline(always)]
-    pub(super) fn dense_slots<M: Medium>(self, medium: &M, fits: impl Fn(u64) -> bool) -> u64 {
+    pub(super) fn dense_slots<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        fits: impl Fn(u64) -> bool,
+    ) -> u64 {
         let keys = self.dense_keys(medium);
         let fitting = (0..SLOTS_MAX).map(|slot| u64::from(fits(keys[slot])) << slot);
         fitting.fold(0, |slots, slot| slots | slot) & self.commit_word(medium).valid()
+    }
+
+    /// Returns the sum of `entry` in `slot`.
+    #[inline(always)]
+    pub(super) fn sum(self, slot: usize, entry: Entry) -> u64 {
+        const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+        let key = C::KIND.kept(entry.key);
+        let mixed = (key ^ self.at.rotate_left(32)).wrapping_mul(MULTIPLIER);
+        let mixed = (mixed ^ mixed >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
+        let place = slot as u64 | u64::from(entry.encoding) << 8;
+        let mixed = (mixed ^ mixed >> 29 ^ place).wrapping_mul(MULTIPLIER);
+        (mixed ^ mixed >> 32) & SUM_MASK
+    }
+
+    /// Returns the sum of the entries that count if `word` is the commit word.
+    fn content_sum<R: ReadWords<W>>(self, medium: &R, word: CommitWord<C>) -> u64 {
+        let sum = |slot| self.sum(slot, self.entry_of(medium, slot, word));
+        slots(word.valid()).fold(0, |all, slot| all ^ sum(slot))
+    }
+
+    /// Returns the commit word that counts: that of the cell, or, if a crash has interrupted an
+    /// operation, the plain one from before. `durable` is the newest epoch whose inserts have all
+    /// been fenced; `check` returns the check of the record of an entry, if all of it is whole.
+    ///
+    /// # Errors
+    /// The cell is damaged, or the record of its fresh slot.
+    pub(super) fn settled_by<K: Key, R: ReadWords<W>>(
+        self,
+        medium: &R,
+        durable: u64,
+        check: impl FnOnce(Entry) -> Result<u64, Corrupt>,
+    ) -> Result<CommitWord<C>, Corrupt> {
+        let word = self.fitting(medium)?;
+        let Some((slot, note)) = self.fresh(medium) else { return Ok(word) };
+        let found = check(self.entry_of(medium, slot, word));
+        let is_whole = |&check: &u64| note.is_of(check) || medium.has_defect(Defect::OlderRecord);
+        if medium.has_defect(Defect::FreshUnchecked) || found.as_ref().is_ok_and(is_whole) {
+            return Ok(word);
+        }
+        if !K::EXACT && note.epoch > durable {
+            return Ok(self.before_write(medium, word, slot));
+        }
+        let (what, found) = ("record of an entry, or its check", found?);
+        Err(Corrupt { at: self.at, what, expected: note.word(), found })
+    }
+
+    /// Returns the commit word before the write of `slot`, which is fresh in `word`.
+    fn before_write<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        word: CommitWord<C>,
+        slot: usize,
+    ) -> CommitWord<C> {
+        slots(word.former() & !word.valid()).fold(
+            self.without(medium, word, 1 << slot),
+            |before, dropped| {
+                let entry = self.entry_of(medium, dropped, word);
+                // Cells of pairs alone drop an entry, and their words have no tags.
+                before.with_entry(dropped, (0, entry.encoding), self.sum(dropped, entry))
+            },
+        )
+    }
+
+    /// Returns the commit word whose sum fits the content: that of the cell, or, if a crash has
+    /// interrupted an update, the plain one with the former sum.
+    ///
+    /// # Errors
+    /// Neither sum fits: the cell is damaged.
+    pub(super) fn fitting<R: ReadWords<W>>(self, medium: &R) -> Result<CommitWord<C>, Corrupt> {
+        let word = self.commit_word(medium);
+        let found = self.content_sum(medium, word);
+        if !word.is_foreign() && word.sum() == found {
+            return Ok(word);
+        }
+        if !word.is_foreign()
+            && word.is_either()
+            && let Some(former) = self.before_update(medium, word, found)
+        {
+            return Ok(former);
+        }
+        let what = "sum of the entries of a cell";
+        Err(Corrupt { at: self.at, what, expected: word.sum(), found })
+    }
+
+    /// Returns the commit word before the newest update, if it fits the content, whose sum with
+    /// `word` is `found`.
+    fn before_update<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        word: CommitWord<C>,
+        found: u64,
+    ) -> Option<CommitWord<C>> {
+        let last = medium.read(&self.words[LAST]);
+        let fits = match C::KIND {
+            CellKind::Wide => last == found,
+            CellKind::Dense => word.had_sum(found),
+            CellKind::Pairs => {
+                let slot = (last >> FORMER_SLOT_SHIFT & 0xff) as usize;
+                let former = former_word(last, slot, word)?;
+                let sum = self.content_sum(medium, former);
+                return (former_last(sum, slot, former) == last).then(|| former.with_sum(sum));
+            }
+        };
+        fits.then(|| word.plain().with_sum(found))
+    }
+
+    /// Returns the slot that is fresh, and the note of its record.
+    pub(super) fn fresh<R: ReadWords<W>>(self, medium: &R) -> Option<(usize, Note)> {
+        let slot = self.commit_word(medium).fresh_slot()?;
+        Some((slot, Note::of_word(medium.read(&self.words[LAST]))))
+    }
+
+    /// Returns the word without the entries of the slots `removed`.
+    pub(super) fn without<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        word: CommitWord<C>,
+        removed: u64,
+    ) -> CommitWord<C> {
+        slots(removed).fold(word, |word, slot| {
+            word.without_entry(slot, self.sum(slot, self.entry(medium, slot)))
+        })
+    }
+}
+
+impl<'a, C: CellLayout> Cell<'a, C> {
+    /// As [`settled_by`](Self::settled_by), of a cell in `pool`, whose records it verifies.
+    ///
+    /// # Errors
+    /// The cell is damaged, or the record of its fresh slot.
+    pub(super) fn settled<K: Key, M: Medium>(
+        self,
+        pool: &Pool<M>,
+        durable: u64,
+    ) -> Result<CommitWord<C>, Corrupt> {
+        let check = |entry| K::verified_check(pool, entry);
+        self.settled_by::<K, M>(pool.medium(), durable, check)
     }
 
     /// Stores the key of an entry into a free slot.
@@ -146,118 +319,6 @@ impl<'a, C: CellLayout> Cell<'a, C> {
                 }
             }
         }
-    }
-
-    /// Returns the sum of `entry` in `slot`.
-    #[inline(always)]
-    pub(super) fn sum(self, slot: usize, entry: Entry) -> u64 {
-        const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-        let key = C::KIND.kept(entry.key);
-        let mixed = (key ^ self.at.rotate_left(32)).wrapping_mul(MULTIPLIER);
-        let mixed = (mixed ^ mixed >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
-        let place = slot as u64 | u64::from(entry.encoding) << 8;
-        let mixed = (mixed ^ mixed >> 29 ^ place).wrapping_mul(MULTIPLIER);
-        (mixed ^ mixed >> 32) & SUM_MASK
-    }
-
-    /// Returns the sum of the entries that count if `word` is the commit word.
-    fn content_sum<M: Medium>(self, medium: &M, word: CommitWord<C>) -> u64 {
-        let sum = |slot| self.sum(slot, self.entry_of(medium, slot, word));
-        slots(word.valid()).fold(0, |all, slot| all ^ sum(slot))
-    }
-
-    /// Returns the commit word that counts: that of the cell, or, if a crash has interrupted an
-    /// operation, the plain one from before. `durable` is the newest epoch whose inserts have all
-    /// been fenced.
-    ///
-    /// # Errors
-    /// The cell is damaged, or the record of its fresh slot.
-    pub(super) fn settled<K: Key, M: Medium>(
-        self,
-        pool: &Pool<M>,
-        durable: u64,
-    ) -> Result<CommitWord<C>, Corrupt> {
-        let medium = pool.medium();
-        let word = self.fitting(medium)?;
-        let Some((slot, note)) = self.fresh(medium) else { return Ok(word) };
-        let entry = self.entry_of(medium, slot, word);
-        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
-        let found = K::verified_check(pool, entry);
-        let is_whole = |&check: &u64| note.is_of(check) || injects(Defect::OlderRecord);
-        if injects(Defect::FreshUnchecked) || found.as_ref().is_ok_and(is_whole) {
-            return Ok(word);
-        }
-        if !K::EXACT && note.epoch > durable {
-            return Ok(self.before_write(medium, word, slot));
-        }
-        let (what, found) = ("record of an entry, or its check", found?);
-        Err(Corrupt { at: self.at, what, expected: note.word(), found })
-    }
-
-    /// Returns the commit word before the write of `slot`, which is fresh in `word`.
-    fn before_write<M: Medium>(
-        self,
-        medium: &M,
-        word: CommitWord<C>,
-        slot: usize,
-    ) -> CommitWord<C> {
-        slots(word.former() & !word.valid()).fold(
-            self.without(medium, word, 1 << slot),
-            |before, dropped| {
-                let entry = self.entry_of(medium, dropped, word);
-                // Cells of pairs alone drop an entry, and their words have no tags.
-                before.with_entry(dropped, (0, entry.encoding), self.sum(dropped, entry))
-            },
-        )
-    }
-
-    /// Returns the commit word whose sum fits the content: that of the cell, or, if a crash has
-    /// interrupted an update, the plain one with the former sum.
-    ///
-    /// # Errors
-    /// Neither sum fits: the cell is damaged.
-    fn fitting<M: Medium>(self, medium: &M) -> Result<CommitWord<C>, Corrupt> {
-        let word = self.commit_word(medium);
-        let found = self.content_sum(medium, word);
-        if !word.is_foreign() && word.sum() == found {
-            return Ok(word);
-        }
-        if !word.is_foreign()
-            && word.is_either()
-            && let Some(former) = self.before_update(medium, word, found)
-        {
-            return Ok(former);
-        }
-        let what = "sum of the entries of a cell";
-        Err(Corrupt { at: self.at, what, expected: word.sum(), found })
-    }
-
-    /// Returns the commit word before the newest update, if it fits the content, whose sum with
-    /// `word` is `found`.
-    fn before_update<M: Medium>(
-        self,
-        medium: &M,
-        word: CommitWord<C>,
-        found: u64,
-    ) -> Option<CommitWord<C>> {
-        let last = medium.load(&self.words[LAST]);
-        let fits = match C::KIND {
-            CellKind::Wide => last == found,
-            CellKind::Dense => word.had_sum(found),
-            CellKind::Pairs => {
-                let slot = (last >> FORMER_SLOT_SHIFT & 0xff) as usize;
-                let former = former_word(last, slot, word)?;
-                let sum = self.content_sum(medium, former);
-                return (former_last(sum, slot, former) == last).then(|| former.with_sum(sum));
-            }
-        };
-        fits.then(|| word.plain().with_sum(found))
-    }
-
-    /// Returns the slot that is fresh, and the note of its record.
-    pub(super) fn fresh<M: Medium>(self, medium: &M) -> Option<(usize, Note)> {
-        let slot = self.commit_word(medium).fresh_slot()?;
-        Some((slot, Note::of_word(medium.load(&self.words[LAST]))))
     }
 
     /// Returns the first word. It names the line of the cell to the medium, without a loop over
@@ -287,18 +348,6 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     pub(super) fn clear<M: Medium>(self, medium: &M, hidden: u64) {
         let word = self.commit_word(medium);
         self.set_commit_word(medium, self.without(medium, word, hidden));
-    }
-
-    /// Returns the word without the entries of the slots `removed`.
-    pub(super) fn without<M: Medium>(
-        self,
-        medium: &M,
-        word: CommitWord<C>,
-        removed: u64,
-    ) -> CommitWord<C> {
-        slots(removed).fold(word, |word, slot| {
-            word.without_entry(slot, self.sum(slot, self.entry(medium, slot)))
-        })
     }
 
     /// Adds an entry to a cell that has a free slot, and flushes. Durable after the next fence. The

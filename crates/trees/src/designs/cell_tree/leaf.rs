@@ -23,7 +23,7 @@
 //!    all other keys that the leaf ever holds.
 //! 5. A cell in use does not come out of use. So a cell of zeros that was in use is damage.
 
-use super::cell::{Cell, NewCell};
+use super::cell::{Cell, NewCell, ReadWords};
 use super::epoch::Note;
 use super::place::Candidates;
 use super::rows::{CELLS_MAX, LeafWords, Notes, place_at, slots_of};
@@ -49,6 +49,9 @@ const HEADER_WORDS: usize = 7;
 const KIND_MASK: u64 = 0b11;
 const USED_SHIFT: u32 = 16;
 const STATE_CHECK_SHIFT: u32 = 32;
+
+/// The error for a cell that was in use and is not any more.
+pub(super) const ZEROED: &str = "cell that was in use and is zero";
 
 /// Returns the number of cells of a leaf of `bytes` bytes.
 pub(super) const fn cells_of(bytes: usize) -> usize {
@@ -112,21 +115,25 @@ fn mix(word: u64) -> u64 {
 }
 
 /// A view of a leaf.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CellLeaf<'a> {
+#[derive(Debug)]
+pub(super) struct CellLeaf<'a, W = PmWord> {
     pub(super) at: PmPtr,
-    words: &'a [PmWord],
+    words: &'a [W],
 }
 
-impl<'a> CellLeaf<'a> {
-    /// Returns the view of the leaf at `at`, of `bytes` bytes.
+// A derive would need words that are `Copy`.
+impl<W> Copy for CellLeaf<'_, W> {}
+impl<W> Clone for CellLeaf<'_, W> {
     #[inline(always)]
-    pub(super) fn new<M: Medium>(
-        pool: &'a Pool<M>,
-        at: PmPtr,
-        bytes: usize,
-    ) -> Result<Self, Corrupt> {
-        Ok(Self { at, words: pool.block(at, bytes / 8)? })
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<'a, W> CellLeaf<'a, W> {
+    /// Returns the view of the leaf at `at` whose words are `words`.
+    pub(super) const fn of_words(at: PmPtr, words: &'a [W]) -> Self {
+        Self { at, words }
     }
 
     /// Returns the number of cells.
@@ -137,7 +144,7 @@ impl<'a> CellLeaf<'a> {
 
     /// Returns the cell with the number `index`.
     #[inline(always)]
-    pub(super) fn cell<C: CellLayout>(self, index: usize) -> Cell<'a, C> {
+    pub(super) fn cell<C: CellLayout>(self, index: usize) -> Cell<'a, C, W> {
         let word = (1 + index) * LINE_WORDS;
         Cell::new(self.at.offset() + 8 * word as u64, &self.words[word..])
     }
@@ -153,18 +160,8 @@ impl<'a> CellLeaf<'a> {
     /// # Errors
     /// The link does not have its check.
     #[inline]
-    pub(super) fn next<M: Medium>(self, medium: &M) -> Result<PmPtr, Corrupt> {
-        link::checked(self.at.offset(), medium.load(&self.words[NEXT]))
-    }
-
-    /// Returns the right neighbour, of `bytes` bytes; `None` for the last leaf.
-    pub(super) fn right<M: Medium>(
-        self,
-        pool: &Pool<M>,
-        bytes: usize,
-    ) -> Result<Option<CellLeaf<'_>>, Corrupt> {
-        let next = self.next(pool.medium())?;
-        if next.is_null() { Ok(None) } else { CellLeaf::new(pool, next, bytes).map(Some) }
+    pub(super) fn next<R: ReadWords<W>>(self, medium: &R) -> Result<PmPtr, Corrupt> {
+        link::checked(self.at.offset(), medium.read(&self.words[NEXT]))
     }
 
     /// Returns the separator word of the low key.
@@ -172,7 +169,7 @@ impl<'a> CellLeaf<'a> {
     /// # Errors
     /// The checksum of the header does not fit.
     #[inline]
-    pub(super) fn low<M: Medium>(self, medium: &M) -> Result<u64, Corrupt> {
+    pub(super) fn low<R: ReadWords<W>>(self, medium: &R) -> Result<u64, Corrupt> {
         Ok(self.header(medium)?.0)
     }
 
@@ -181,25 +178,55 @@ impl<'a> CellLeaf<'a> {
     /// # Errors
     /// The checksum of the header does not fit.
     #[inline]
-    pub(super) fn header<M: Medium>(self, medium: &M) -> Result<(u64, CellKind), Corrupt> {
-        let [low, found, state] = [LOW, CHECK, STATE].map(|at| medium.load(&self.words[at]));
-        let (kind, used) = (kind_numbered(state & KIND_MASK), used_of(state));
-        let expected = state_word(self.at, kind, used);
-        if state != expected {
-            let at = self.at.offset() + 8 * STATE as u64;
-            let what = "kind of a leaf, or its cells in use, or their check";
-            return Err(Corrupt { at, what, expected, found: state });
-        }
+    pub(super) fn header<R: ReadWords<W>>(self, medium: &R) -> Result<(u64, CellKind), Corrupt> {
+        let kind = kind_numbered(medium.read(&self.words[STATE]) & KIND_MASK);
+        self.used_of(medium, kind)?;
+        Ok((self.low_of(medium, kind)?, kind))
+    }
+
+    /// Returns the separator word of the low key, if the leaf is of this kind.
+    ///
+    /// # Errors
+    /// The checksum of offset, low key and kind does not fit.
+    #[inline]
+    pub(super) fn low_of<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        kind: CellKind,
+    ) -> Result<u64, Corrupt> {
+        let [low, found] = [LOW, CHECK].map(|at| medium.read(&self.words[at]));
         let (at, expected) = (self.at.offset(), check_of(self.at, low, kind));
         if found != expected {
             let what = "checksum of the header of a leaf";
             return Err(Corrupt { at, what, expected, found });
         }
-        Ok((low, kind))
+        Ok(low)
+    }
+
+    /// Returns the cells that were in use when the link was set, as bits, if the leaf is of this
+    /// kind.
+    ///
+    /// # Errors
+    /// The check of the state does not fit.
+    #[inline]
+    pub(super) fn used_of<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        kind: CellKind,
+    ) -> Result<u64, Corrupt> {
+        let found = medium.read(&self.words[STATE]);
+        let used = used_of(found);
+        let expected = state_word(self.at, kind, used);
+        if found != expected {
+            let at = self.at.offset() + 8 * STATE as u64;
+            let what = "kind of a leaf, or its cells in use, or their check";
+            return Err(Corrupt { at, what, expected, found });
+        }
+        Ok(used)
     }
 
     /// Returns the cells in use, as bits.
-    pub(super) fn used_cells<C: CellLayout, M: Medium>(self, medium: &M) -> u64 {
+    pub(super) fn used_cells<C: CellLayout, R: ReadWords<W>>(self, medium: &R) -> u64 {
         let is_used = |&cell: &usize| self.cell::<C>(cell).commit_word(medium).is_used();
         (0..self.cells()).filter(is_used).fold(0, |used, cell| used | 1 << cell)
     }
@@ -208,14 +235,17 @@ impl<'a> CellLeaf<'a> {
     ///
     /// # Errors
     /// One is.
-    pub(super) fn verify_used<C: CellLayout, M: Medium>(self, medium: &M) -> Result<(), Corrupt> {
-        let expected = used_of(medium.load(&self.words[STATE]));
-        let found = self.used_cells::<C, M>(medium);
+    pub(super) fn verify_used<C: CellLayout, R: ReadWords<W>>(
+        self,
+        medium: &R,
+    ) -> Result<(), Corrupt> {
+        let expected = used_of(medium.read(&self.words[STATE]));
+        let found = self.used_cells::<C, R>(medium);
         if expected & !found == 0 {
             return Ok(());
         }
         let at = self.cell::<C>((expected & !found).trailing_zeros() as usize).at();
-        Err(Corrupt { at, what: "cell that was in use and is zero", expected, found })
+        Err(Corrupt { at, what: ZEROED, expected, found })
     }
 
     /// Returns the newest epoch whose inserts have all been fenced, from the header of the first
@@ -223,8 +253,8 @@ impl<'a> CellLeaf<'a> {
     ///
     /// # Errors
     /// The checksum in the word does not fit.
-    pub(super) fn epoch<M: Medium>(self, medium: &M) -> Result<u64, Corrupt> {
-        let found = medium.load(&self.words[EPOCH]);
+    pub(super) fn epoch<R: ReadWords<W>>(self, medium: &R) -> Result<u64, Corrupt> {
+        let found = medium.read(&self.words[EPOCH]);
         let epoch = Note::of_word(found).epoch;
         let expected = self.epoch_word(epoch);
         if found == expected {
@@ -236,6 +266,28 @@ impl<'a> CellLeaf<'a> {
     /// Returns the word of `epoch`, which has a checksum like a note.
     fn epoch_word(self, epoch: u64) -> u64 {
         Note::new(check_of(self.at, epoch, CellKind::Wide), epoch).word()
+    }
+}
+
+impl<'a> CellLeaf<'a> {
+    /// Returns the view of the leaf at `at`, of `bytes` bytes.
+    #[inline(always)]
+    pub(super) fn new<M: Medium>(
+        pool: &'a Pool<M>,
+        at: PmPtr,
+        bytes: usize,
+    ) -> Result<Self, Corrupt> {
+        Ok(Self { at, words: pool.block(at, bytes / 8)? })
+    }
+
+    /// Returns the right neighbour, of `bytes` bytes; `None` for the last leaf.
+    pub(super) fn right<M: Medium>(
+        self,
+        pool: &Pool<M>,
+        bytes: usize,
+    ) -> Result<Option<CellLeaf<'_>>, Corrupt> {
+        let next = self.next(pool.medium())?;
+        if next.is_null() { Ok(None) } else { CellLeaf::new(pool, next, bytes).map(Some) }
     }
 
     /// Sets the epoch in the header. Durable on return.

@@ -25,7 +25,9 @@
 //! | `write`, `split`, `remove` | write operations; splits; merges |
 //! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
 //! | `pairs` | the interface for the store |
+//! | `bytes` | the leaves of a damaged store, read from its file |
 
+mod bytes;
 mod cell;
 mod check;
 #[cfg(test)]
@@ -45,6 +47,8 @@ mod tests;
 mod visit;
 mod word;
 mod write;
+
+pub use bytes::{CellBytes, LeafBytes};
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
