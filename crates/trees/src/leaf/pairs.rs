@@ -27,7 +27,6 @@
 
 mod bytes;
 mod note;
-mod staged;
 
 pub use bytes::LeafBytes;
 

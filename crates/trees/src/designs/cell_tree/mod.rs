@@ -24,8 +24,10 @@
 //! | `leaf_table` | the read side of a leaf |
 //! | `write`, `split`, `remove` | write operations; splits; merges |
 //! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
+//! | `batch` | changes of several pairs, all or none |
 //! | `pairs` | the interface for the store |
 
+mod batch;
 mod cell;
 mod check;
 #[cfg(test)]
@@ -50,6 +52,9 @@ use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf_table::{get, multi_get, scan};
 use crate::spec::{Budget, Cost, DENSE, EMPTY_LEAVES, SELECTIVE, Spec};
+pub use batch::{CommittedPairs, PairChange, PairState};
+
+use batch::Batches;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::fmt;
@@ -99,6 +104,7 @@ pub struct CellTreeIndex<M: Medium, K: Key, const BYTES: usize> {
     rows: LeafWordTable,
     /// The epoch of this open.
     epoch: u64,
+    batches: Batches,
     key: PhantomData<fn() -> K>,
 }
 
