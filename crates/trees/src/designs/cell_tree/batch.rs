@@ -12,7 +12,8 @@
 //! 4. A recovery takes back the cells of a batch that is not committed, before any write. So a
 //!    number that comes again is in no cell.
 //! 5. A batch in one cell needs no number: the commit word decides.
-//! 6. A leaf that lacks space for the entries of a batch is divided before. That changes no pair.
+//! 6. A leaf that lacks space for the entries of a batch is divided before, under its latch. That
+//!    changes no pair. New leaves are latched before a thread can reach them.
 //! 7. Nothing that can fail comes after the first store to a cell.
 
 mod behind;
@@ -23,14 +24,15 @@ mod tests;
 
 use super::CellTreeIndex;
 use super::leaf::CellLeaf;
-use super::rows::{CELLS_MAX, bit_of, part_in, place_at, slots_in, slots_of};
-use super::word::{CommitWord, PairCells, tag_of};
+use super::place::Candidates;
+use super::rows::{CELLS_MAX, LeafWords, bit_of, part_in, place_at, slots_in, slots_of};
+use super::word::{CellKind, CommitWord, PairCells, tag_of};
 use super::write::Latched;
 use crate::index::TreeError;
 use crate::inner::{load, store};
 use crate::key::{Entry, Record, Value};
 use crate::leaf::slots;
-use bristlecone_pmem::sync::OnDram;
+use bristlecone_pmem::sync::{Guard, OnDram};
 use bristlecone_pmem::{Defect, Fenced, Medium};
 use core::ops::Range;
 use core::sync::atomic::AtomicU64;
@@ -123,15 +125,6 @@ struct BatchLeaf<'a, M: Medium> {
     touched: u64,
 }
 
-/// The result of an attempt to commit a batch.
-enum Attempt {
-    Committed(CommittedPairs),
-    /// A condition does not hold.
-    Unmet,
-    /// Leaves had too few free slots for new entries, and were divided.
-    Divided,
-}
-
 impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     /// Makes all of `changes`, whose keys ascend strictly, if all of their conditions hold. Returns
     /// `None` if a condition does not hold; nothing has changed then. Durable on return, with the
@@ -162,39 +155,47 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
             }
             return Ok(Some(CommittedPairs { formers, posted: Ok(()) }));
         }
-        loop {
-            match self.try_commit(changes)? {
-                Attempt::Committed(committed) => return Ok(Some(committed)),
-                Attempt::Unmet => return Ok(None),
-                Attempt::Divided => {}
-            }
-        }
-    }
-
-    fn injects(&self, defect: Defect) -> bool {
-        M::INJECTS_DEFECTS && self.pool.medium().injects(defect)
-    }
-
-    fn try_commit(&self, changes: &[PairChange<'_>]) -> Result<Attempt, TreeError> {
         let guard = self.pool.pin();
-        let Some(plan) = self.plan_all(changes)? else { return Ok(Attempt::Unmet) };
+        let Some(plan) = self.plan_all(changes)? else { return Ok(None) };
         let Plan { mut leaves, mut added, formers } = plan;
         let mut has_space = true;
         for leaf in &mut leaves {
             has_space &= leaf.place(&mut added);
         }
         if !has_space {
-            self.make_space(&leaves, &added)?;
-            return Ok(Attempt::Divided);
+            leaves = self.make_space(leaves, &mut added, changes)?;
         }
+        self.apply_planned(&leaves, &added)?;
+        self.merge_after(leaves, changes, &guard);
+        Ok(Some(CommittedPairs { formers, posted: Ok(()) }))
+    }
+
+    fn injects(&self, defect: Defect) -> bool {
+        M::INJECTS_DEFECTS && self.pool.medium().injects(defect)
+    }
+
+    /// Changes all leaves as planned. Durable on return.
+    fn apply_planned(
+        &self,
+        leaves: &[BatchLeaf<'_, M>],
+        added: &[Added<'_>],
+    ) -> Result<(), TreeError> {
         let first = CellLeaf::new(&self.pool, self.first, BYTES)?;
         if self.injects(Defect::BatchFractured) {
-            for leaf in leaves.chunks(1) {
-                self.apply_all(first, leaf, &added);
-            }
+            leaves.chunks(1).for_each(|leaf| self.apply_all(first, leaf, added));
         } else {
-            self.apply_all(first, &leaves, &added);
+            self.apply_all(first, leaves, added);
         }
+        Ok(())
+    }
+
+    /// Releases the latches, and merges the leaves that a batch has left with few entries.
+    fn merge_after(
+        &self,
+        leaves: Vec<BatchLeaf<'_, M>>,
+        changes: &[PairChange<'_>],
+        guard: &Guard,
+    ) {
         let is_sparse = |leaf: &&BatchLeaf<'_, M>| {
             let loses = leaf.dropped.count_ones() as usize > leaf.added.len();
             loses && leaf.row().at != self.first && Self::count(leaf.row()) <= Self::SPARSE
@@ -203,9 +204,8 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
             leaves.iter().filter(is_sparse).map(|leaf| (leaf.change, leaf.row())).collect();
         drop(leaves);
         for (change, row) in sparse {
-            let _ = self.merge_sparse(changes[change].key, row, &guard); // as after a remove
+            let _ = self.merge_sparse(changes[change].key, row, guard); // as after a remove
         }
-        Ok(Attempt::Committed(CommittedPairs { formers, posted: Ok(()) }))
     }
 
     /// Changes all leaves together, and their words. Durable on return.
@@ -217,7 +217,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
             _ => self.apply_to_many(first, leaves, added),
         }
         for leaf in leaves {
-            leaf.note(added, Self::candidates);
+            leaf.note(added);
         }
     }
 
@@ -266,7 +266,7 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
     }
 
     /// Returns the words of the leaf.
-    fn row(&self) -> super::rows::LeafWords<'a> {
+    fn row(&self) -> LeafWords<'a> {
         self.latched.0
     }
 
@@ -288,9 +288,11 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
         for new in &mut added[self.added.clone()] {
             let in_use = |cell| part_in(cell, !free).count_ones() as usize;
             let former = new.former.filter(|&cell| free & slots_of(cell) != 0);
-            let near = super::place::Candidates::of(new.hash, cells);
+            let near = Candidates::of(new.hash, cells);
             // There are as many free slots as new entries.
-            let Some(cell) = former.or_else(|| near.choose((cells, 3), in_use)) else {
+            let Some(cell) =
+                former.or_else(|| near.choose((cells, CellKind::Pairs.slots()), in_use))
+            else {
                 return false;
             };
             let slot = part_in(cell, free).trailing_zeros() as usize;
@@ -334,7 +336,7 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
     }
 
     /// Brings the words of the leaf up to date with its cells.
-    fn note(&self, added: &[Added<'_>], candidates: impl Fn(u64) -> super::place::Candidates) {
+    fn note(&self, added: &[Added<'_>]) {
         let (row, added) = (self.row(), &added[self.added.clone()]);
         let mut notes = row.notes::<M>();
         for cell in slots(self.touched) {
@@ -345,7 +347,7 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
         }
         for new in added {
             row.set_tag::<M>(new.place, tag_of(new.hash));
-            if !candidates(new.hash).is_near(new.place.0) {
+            if !Candidates::of(new.hash, self.leaf.cells()).is_near(new.place.0) {
                 notes = notes.with_far::<PairCells>(new.hash);
             }
         }

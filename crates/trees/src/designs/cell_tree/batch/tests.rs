@@ -325,7 +325,8 @@ fn a_batch_over_many_leaves_costs_its_cells_and_one_line() {
     let writes = updates(b"3");
     let (lines, fences) = cost(&index, |index| drop(commit(index, &writes).unwrap()));
     assert_eq!((index.check().unwrap().leaves, fences), (leaves, 2));
-    assert!(lines <= 101, "{lines}");
+    // An update in a full cell takes another cell, too.
+    assert!((101..=140).contains(&lines), "{lines}");
     let found = pairs(&index);
     assert!(writes.iter().all(|(key, new)| found.get(key) == new.as_ref()));
     assert_eq!(found.len(), 2000);
