@@ -269,11 +269,11 @@ impl<M: Medium> Store<M> {
                 has_records = true;
             }
             match self.index.commit_pairs(&changes) {
-                Ok(Some(CommittedPairs { formers, posted })) => {
+                Ok(Some(CommittedPairs { formers })) => {
                     for former in formers {
                         self.retire(former, &guard);
                     }
-                    return posted.map(Ok);
+                    return Ok(Ok(()));
                 }
                 Ok(None) => {} // a pair of a condition has changed since
                 Err(error) => {

@@ -31,7 +31,7 @@ use crate::open::kind_of;
 use crate::scan::Pair;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Corrupt, Journaled};
-use bristlecone_trees::designs::cell_tree::LeafBytes;
+use bristlecone_trees::designs::cell_tree::{Ended, LeafBytes};
 use claims::Claims;
 use source::Source;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -108,8 +108,8 @@ pub fn salvage(path: impl AsRef<Path>) -> Result<Salvage, Error> {
 #[must_use = "a salvage reads little before `next` is called"]
 pub struct Salvage {
     source: Source,
-    /// The newest epoch whose records have all been fenced; 0 if that is not known.
-    durable: u64,
+    /// What had ended when a crash came.
+    ended: Ended,
     /// The run of leaves that is being read.
     run: Option<Run>,
     /// The leaves that a search has found; `None` before a search.
@@ -166,7 +166,7 @@ impl Salvage {
     fn new(source: Source) -> Self {
         let mut salvage = Self {
             source,
-            durable: 0,
+            ended: Ended::UNKNOWN,
             run: None,
             found: None,
             is_broken: false,
@@ -176,8 +176,8 @@ impl Salvage {
         };
         match salvage.source.first_leaf().and_then(|at| salvage.enter(at)) {
             Ok(leaf) => {
-                match leaf.epoch() {
-                    Ok(epoch) => salvage.durable = epoch,
+                match leaf.ended() {
+                    Ok(ended) => salvage.ended = ended,
                     Err(damage) => salvage.items.push_back(Err(damage)),
                 }
                 salvage.begin(leaf, Vec::new());
@@ -265,7 +265,7 @@ impl Salvage {
         if let Ok(low) = self.source.low_key(leaf) {
             return Some(low.to_vec());
         }
-        let cells = leaf.cells(self.durable, |entry| self.source.check(entry));
+        let cells = leaf.cells(self.ended, |entry| self.source.check(entry));
         let entries = cells.filter(|cell| cell.damage.is_none()).flat_map(|cell| cell.entries);
         entries.filter_map(|entry| Some(self.source.pair(entry).ok()?.0)).min()
     }
@@ -290,7 +290,7 @@ impl Salvage {
             name(&mut self.items, damage);
         }
         let mut pairs = Vec::new();
-        for cell in leaf.cells(self.durable, |entry| self.source.check(entry)) {
+        for cell in leaf.cells(self.ended, |entry| self.source.check(entry)) {
             if let Some(damage) = cell.damage {
                 name(&mut self.items, damage);
             }
@@ -347,7 +347,7 @@ impl Salvage {
                 && let Ok(leaf) = self.source.leaf(start.at)
             {
                 if leaf.low() == Ok(0) {
-                    self.durable = leaf.epoch().unwrap_or(0);
+                    self.ended = leaf.ended().unwrap_or(Ended::UNKNOWN);
                 }
                 self.begin(leaf, start.key);
                 return self.run.take();

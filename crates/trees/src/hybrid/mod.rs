@@ -57,14 +57,12 @@
 //! | 24 | 8 | magic number | data | only with micro-logs |
 //! | 64 | 1984 | micro-logs | | only with [`Restructuring::MicroLogged`]: see `micro_log` |
 
-mod batch;
 mod bulk;
 mod chain;
 mod line_set;
 mod links;
 mod merge_replace;
 mod micro_log;
-mod pairs;
 mod read;
 mod recover;
 mod remove;
@@ -138,8 +136,6 @@ impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
         f.debug_struct(S::SPEC.name).field("root", &self.root).finish_non_exhaustive()
     }
 }
-
-pub use batch::{CommittedPairs, PairChange, PairState};
 
 /// A leaf: the offset of its block, and the words of the block.
 struct LeafRef<'a> {

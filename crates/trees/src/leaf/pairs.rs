@@ -26,7 +26,6 @@
 //! 4. One line holds all that a lookup reads besides the entry.
 
 mod note;
-mod staged;
 
 use super::{InsertResult, Leaf, TaggedEntry, link, slots};
 use crate::fingerprint;

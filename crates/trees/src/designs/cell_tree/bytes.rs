@@ -6,6 +6,7 @@
 //!    header hides none.
 
 use super::cell::{Cell, ReadWords};
+use super::epoch::Ended;
 use super::leaf::{CellLeaf, ZEROED, cells_of};
 use super::word::{CellKind, PairCells};
 use crate::key::{Entry, Record};
@@ -89,28 +90,28 @@ impl LeafBytes {
         self.leaf().low_of(&InDram, CellKind::Pairs)
     }
 
-    /// Returns the newest epoch whose records have all been fenced, if this is the first leaf.
+    /// Returns what had ended when a crash came, if this is the first leaf.
     ///
     /// # Errors
-    /// The check of the epoch does not fit.
-    pub fn epoch(&self) -> Result<u64, Corrupt> {
-        self.leaf().epoch(&InDram)
+    /// The check of the epoch, or that of the number of the newest batch, does not fit.
+    pub fn ended(&self) -> Result<Ended, Corrupt> {
+        let (epoch, batch) = (self.leaf().epoch(&InDram)?, self.leaf().batch(&InDram)?);
+        Ok(Ended { epoch, batch })
     }
 
     /// Yields the cells. If a crash has torn the newest write of a cell, its entries are those of
-    /// before. `durable` is the [epoch](Self::epoch) of the first leaf; with 0 each record that is
-    /// not whole counts as torn, if its note says that it may be. `check` returns the
+    /// before. `ended` is [that](Self::ended) of the first leaf. `check` returns the
     /// [check](crate::key::format::RecordBytes::check) of the record of an entry.
     pub fn cells(
         &self,
-        durable: u64,
+        ended: Ended,
         mut check: impl FnMut(Entry) -> Result<u64, Corrupt>,
     ) -> impl Iterator<Item = CellBytes> {
         let used = self.leaf().used_of(&InDram, CellKind::Pairs).unwrap_or(0);
         (0..cells_of(Self::BYTES)).map(move |index| {
             let cell = self.leaf().cell::<PairCells>(index);
             let in_use = used >> index & 1 == 1;
-            read_cell(cell, in_use, durable, &mut check)
+            read_cell(cell, in_use, ended, &mut check)
         })
     }
 
@@ -128,10 +129,10 @@ impl LeafBytes {
 fn read_cell(
     cell: Cell<'_, PairCells, u64>,
     in_use: bool,
-    durable: u64,
+    ended: Ended,
     check: impl FnOnce(Entry) -> Result<u64, Corrupt>,
 ) -> CellBytes {
-    let (word, shown, damage) = match cell.settled_by::<Record, _>(&InDram, durable, check) {
+    let (word, shown, damage) = match cell.settled_by::<Record, _>(&InDram, ended, check) {
         Ok(word) if in_use && !word.is_used() => {
             let damage = Corrupt { at: cell.at(), what: ZEROED, expected: 1, found: 0 };
             (word, 0, Some(damage))

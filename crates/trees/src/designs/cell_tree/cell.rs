@@ -9,6 +9,7 @@
 //! | 7 | 8 | former sum | data | the sum before the newest update, if the word is either; of a |
 //! | | | | | cell of pairs also bits 32..34: its slot, 40..48: the encoding before |
 //! | | | note | data | if it is fresh: bits 0..30 check of the record, 30..64 epoch |
+//! | | | number | data | if it is batched: that of the [batch](super::batch) |
 //!
 //! A dense cell:
 //!
@@ -26,7 +27,8 @@
 //! 4. The sum covers the place of the cell in the pool, the slots, and keys and values. It fits the
 //!    content, or the word is [`either`](CommitWord::is_either) and the former sum does.
 
-use super::epoch::Note;
+use super::batch::number;
+use super::epoch::{Ended, Note};
 use super::word::{CellKind, CellLayout, CommitWord, KEPT_RANGE, SLOTS_MAX, SUM_MASK, tag_of};
 use crate::key::{Entry, Key, Value};
 use crate::leaf::slots;
@@ -183,40 +185,40 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
     }
 
     /// Returns the commit word that counts: that of the cell, or, if a crash has interrupted an
-    /// operation, the plain one from before. `durable` is the newest epoch whose inserts have all
-    /// been fenced; `check` returns the check of the record of an entry, if all of it is whole.
+    /// operation, the plain one from before. `ended` tells what no crash has interrupted; `check`
+    /// returns the check of the record of an entry, if all of it is whole.
     ///
     /// # Errors
     /// The cell is damaged, or the record of its fresh slot.
     pub(super) fn settled_by<K: Key, R: ReadWords<W>>(
         self,
         medium: &R,
-        durable: u64,
+        ended: Ended,
         check: impl FnOnce(Entry) -> Result<u64, Corrupt>,
     ) -> Result<CommitWord<C>, Corrupt> {
         let word = self.fitting(medium)?;
+        if word.is_batched() {
+            let number = number::in_word(self.at, medium.read(&self.words[LAST]))?;
+            let counts = number <= ended.batch;
+            return Ok(if counts { word } else { self.before_write(medium, word) });
+        }
         let Some((slot, note)) = self.fresh(medium) else { return Ok(word) };
         let found = check(self.entry_of(medium, slot, word));
         let is_whole = |&check: &u64| note.is_of(check) || medium.has_defect(Defect::OlderRecord);
         if medium.has_defect(Defect::FreshUnchecked) || found.as_ref().is_ok_and(is_whole) {
             return Ok(word);
         }
-        if !K::EXACT && note.epoch > durable {
-            return Ok(self.before_write(medium, word, slot));
+        if !K::EXACT && note.epoch > ended.epoch {
+            return Ok(self.before_write(medium, word));
         }
         let (what, found) = ("record of an entry, or its check", found?);
         Err(Corrupt { at: self.at, what, expected: note.word(), found })
     }
 
-    /// Returns the commit word before the write of `slot`, which is fresh in `word`.
-    fn before_write<R: ReadWords<W>>(
-        self,
-        medium: &R,
-        word: CommitWord<C>,
-        slot: usize,
-    ) -> CommitWord<C> {
+    /// Returns the plain commit word before the newest write, if `word` is fresh or batched.
+    fn before_write<R: ReadWords<W>>(self, medium: &R, word: CommitWord<C>) -> CommitWord<C> {
         slots(word.former() & !word.valid()).fold(
-            self.without(medium, word, 1 << slot),
+            self.without(medium, word, word.valid() & !word.former()),
             |before, dropped| {
                 let entry = self.entry_of(medium, dropped, word);
                 // Cells of pairs alone drop an entry, and their words have no tags.
@@ -295,10 +297,10 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     pub(super) fn settled<K: Key, M: Medium>(
         self,
         pool: &Pool<M>,
-        durable: u64,
+        ended: Ended,
     ) -> Result<CommitWord<C>, Corrupt> {
         let check = |entry| K::verified_check(pool, entry);
-        self.settled_by::<K, M>(pool.medium(), durable, check)
+        self.settled_by::<K, M>(pool.medium(), ended, check)
     }
 
     /// Stores the key of an entry into a free slot.
@@ -348,6 +350,40 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     pub(super) fn clear<M: Medium>(self, medium: &M, hidden: u64) {
         let word = self.commit_word(medium);
         self.set_commit_word(medium, self.without(medium, word, hidden));
+    }
+
+    /// Begins a change of several entries: removes those of the slots `hidden` and makes the commit
+    /// word plain, so that the cell has the same content and all free slots can be written. Stores
+    /// the number of a batch, if there is one. Returns the commit word. The caller stores entries
+    /// and the commit word, and flushes.
+    ///
+    /// ```text
+    /// W commit word            plain, without hidden entries, if it is another one
+    /// W number                 if there is one
+    /// ```
+    #[inline(always)]
+    pub(super) fn begin<M: Medium>(
+        self,
+        medium: &M,
+        hidden: u64,
+        number: Option<u64>,
+    ) -> CommitWord<C> {
+        let word = self.commit_word(medium);
+        let plain = self.without(medium, word, hidden).plain();
+        if plain != word {
+            self.set_commit_word(medium, plain);
+        }
+        if let Some(number) = number {
+            medium.store(&self.words[LAST], number::word_of(self.at, number));
+        }
+        plain
+    }
+
+    /// Stores an entry to a free slot.
+    #[inline(always)]
+    pub(super) fn put<M: Medium>(self, medium: &M, slot: usize, entry: Entry) {
+        self.store_key(medium, slot, C::KIND.kept(entry.key));
+        medium.store(self.value_word(slot), entry.value);
     }
 
     /// Adds an entry to a cell that has a free slot, and flushes. Durable after the next fence. The
@@ -401,8 +437,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         if M::INJECTS_DEFECTS && medium.injects(Defect::CellCommitFirst) {
             self.set_commit_word(medium, word);
         }
-        self.store_key(medium, slot, C::KIND.kept(entry.key));
-        medium.store(self.value_word(slot), entry.value);
+        self.put(medium, slot, entry);
         self.set_commit_word(medium, word);
         if M::INJECTS_DEFECTS
             && medium.injects(Defect::NoteLate)
@@ -457,7 +492,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     /// the value refers to.
     ///
     /// ```text
-    /// W commit word: plain            if it is fresh
+    /// W commit word: plain            if it is fresh or batched
     /// W former sum                    of a wide cell; a dense one has it in the commit word; of a
     ///                                 cell of pairs with the slot and its encoding
     /// W commit word: either, sum      both sums count: the value decides which one fits
@@ -476,7 +511,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         if injects(Defect::FormerSumLate) {
             self.set_commit_word(medium, either);
         }
-        if word.fresh_slot().is_some() {
+        if word.is_noted() {
             self.make_plain(medium, word);
         }
         match C::KIND {

@@ -1,7 +1,7 @@
 //! Checking an index.
 
 use super::CellTreeIndex;
-use super::epoch::EPOCH_MAX;
+use super::epoch::Ended;
 use super::leaf::{CellLeaf, unfindable};
 use super::leaf_table::sorted_entries;
 use super::recover::walk;
@@ -67,7 +67,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let medium = self.pool.medium();
         leaf.verify_used::<C, M>(medium)?;
         for cell in 0..leaf.cells() {
-            leaf.cell::<C>(cell).settled::<K, M>(&self.pool, EPOCH_MAX)?;
+            leaf.cell::<C>(cell).settled::<K, M>(&self.pool, Ended::ALL)?;
         }
         let entries: Vec<_> = leaf.entries::<C, M>(medium, notes).collect();
         if notes.count::<C>() != entries.len() {

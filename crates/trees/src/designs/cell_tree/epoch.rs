@@ -27,6 +27,23 @@ const CHECK_SHIFT: u32 = u64::BITS - u8::BITS - EPOCH_SHIFT;
 /// The epoch that is later than every other: no insert has it.
 pub(super) const EPOCH_MAX: u64 = u64::MAX >> EPOCH_SHIFT;
 
+/// What had ended when a crash came: later inserts are taken back if they are not whole, and later
+/// batches always.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// The newest epoch whose inserts have all been fenced.
+    pub(super) epoch: u64,
+    /// The number of the newest [batch](super::batch) that is committed.
+    pub(super) batch: u64,
+}
+
+impl Ended {
+    /// Everything, as after a clean close.
+    pub(super) const ALL: Self = Self { epoch: EPOCH_MAX, batch: u64::MAX };
+    /// What counts where the first leaf does not tell: whole records, and all batches.
+    pub const UNKNOWN: Self = Self { epoch: 0, batch: u64::MAX };
+}
+
 /// The note of a record, in the last word of a fresh cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Note {

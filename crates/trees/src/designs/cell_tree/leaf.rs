@@ -10,7 +10,8 @@
 //! | | | | | in use when next was set; 32..64 check of offset and the others |
 //! | 5 | 8 | checkpoint | hint | of the first leaf: inner nodes as a clean close saved them |
 //! | 6 | 8 | checkpoint nonce | hint | of the first leaf: nonce of the open that saved them |
-//! | 7 | 8 | | | zero |
+//! | 7 | 8 | batch | commit | of the first leaf: the number of the newest [batch](super::batch) that is |
+//! | | | | | committed; else number 0 |
 //! | 8 | 64 n | n cells | | see [`Cell`] |
 //!
 //! 1. Low, kind and check never change.
@@ -23,6 +24,7 @@
 //!    all other keys that the leaf ever holds.
 //! 5. A cell in use does not come out of use. So a cell of zeros that was in use is damage.
 
+use super::batch::number;
 use super::cell::{Cell, NewCell, ReadWords};
 use super::epoch::Note;
 use super::place::Candidates;
@@ -34,7 +36,7 @@ use super::word::{
 use crate::key::{Entry, Key};
 use crate::leaf::{link, slots};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 use core::hint::select_unpredictable;
 
 const NEXT: usize = 0;
@@ -43,7 +45,8 @@ const CHECK: usize = 2;
 const EPOCH: usize = 3;
 const STATE: usize = 4;
 const CHECKPOINT: usize = 5;
-const HEADER_WORDS: usize = 7;
+const BATCH: usize = 7;
+const HEADER_WORDS: usize = 8;
 
 /// The bits of a state word with the kind.
 const KIND_MASK: u64 = 0b11;
@@ -248,6 +251,14 @@ impl<'a, W> CellLeaf<'a, W> {
         Err(Corrupt { at, what: ZEROED, expected, found })
     }
 
+    /// Returns the number of the newest batch that is committed, from the header of the first leaf.
+    ///
+    /// # Errors
+    /// The check in the word does not fit.
+    pub(super) fn batch<R: ReadWords<W>>(self, medium: &R) -> Result<u64, Corrupt> {
+        number::in_word(self.at.offset(), medium.read(&self.words[BATCH]))
+    }
+
     /// Returns the newest epoch whose inserts have all been fenced, from the header of the first
     /// leaf.
     ///
@@ -300,6 +311,19 @@ impl<'a> CellLeaf<'a> {
         let _ = medium.persist(&self.words[..HEADER_WORDS]);
     }
 
+    /// Commits the batch with this number, in the header of the first leaf. Durable after the next
+    /// fence. `published` shows that all of its cells are durable.
+    ///
+    /// ```text
+    /// C batch         8 B
+    /// F header
+    /// ```
+    pub(super) fn commit_batch<M: Medium>(self, medium: &M, number: u64, published: Fenced) {
+        let word = &self.words[BATCH];
+        medium.commit(word, number::word_of(self.at.offset(), number), published);
+        medium.flush(core::slice::from_ref(word));
+    }
+
     /// Returns the newest epoch in the notes of fresh cells; 0 if no cell is fresh.
     pub(super) fn newest_epoch<M: Medium>(self, medium: &M) -> u64 {
         // No dense cell is fresh.
@@ -309,7 +333,7 @@ impl<'a> CellLeaf<'a> {
 
     /// Returns the words that name the checkpoint, in the first leaf: its offset and its nonce.
     pub(super) fn checkpoint(self) -> &'a [PmWord] {
-        &self.words[CHECKPOINT..HEADER_WORDS]
+        &self.words[CHECKPOINT..BATCH]
     }
 
     /// Returns the words of the leaf, for a reader who waits for their writers.
@@ -557,6 +581,7 @@ impl<'a> CellLeaf<'a> {
         header[CHECK] = check_of(self.at, low, C::KIND);
         header[STATE] = state_word(self.at, C::KIND, used.sum());
         header[EPOCH] = self.epoch_word(0);
+        header[BATCH] = number::word_of(self.at.offset(), 0);
         medium.fill(&self.words[..LINE_WORDS], &bytes_of(header));
         for (index, new) in cells.iter().enumerate() {
             let cell = self.cell::<C>(index);

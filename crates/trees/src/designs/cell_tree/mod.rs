@@ -24,9 +24,11 @@
 //! | `leaf_table`, `scan` | the read side of a leaf; scans that read keys when they visit them |
 //! | `write`, `split`, `remove` | write operations; splits; merges |
 //! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
+//! | `batch` | changes of several pairs, all or none |
 //! | `pairs` | the interface for the store |
 //! | `bytes` | the leaves of a damaged store, read from its file |
 
+mod batch;
 mod bytes;
 mod cell;
 mod check;
@@ -49,12 +51,16 @@ mod word;
 mod write;
 
 pub use bytes::{CellBytes, LeafBytes};
+pub use epoch::Ended;
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf_table::{get, multi_get, scan};
 use crate::spec::{Budget, Cost, DENSE, EMPTY_LEAVES, SELECTIVE, Spec};
+pub use batch::{CommittedPairs, PairChange, PairState};
+
+use batch::Batches;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::fmt;
@@ -106,6 +112,7 @@ pub struct CellTreeIndex<M: Medium, K: Key, const BYTES: usize> {
     epoch: u64,
     /// `true` if a crash can tear a record that was not fenced. The death of a process cannot.
     tears_records: bool,
+    batches: Batches,
     key: PhantomData<fn() -> K>,
 }
 

@@ -8,8 +8,9 @@
 //!    leaf changes when it is settled again. So a crash of a recovery needs nothing else. A later
 //!    [epoch](super::epoch) is stored when all leaves are settled.
 
+use super::batch::Batches;
 use super::cell::NewCell;
-use super::epoch::{EPOCH_MAX, epoch_after};
+use super::epoch::{Ended, epoch_after};
 use super::leaf::{CellLeaf, Placed, kind_of, unfindable};
 use super::leaf_table::high_of;
 use super::place::Candidates;
@@ -80,7 +81,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         });
         pool.create_root(root, Self::KIND, at).inspect_err(|_| pool.release(at, BYTES as u64))?;
         let separated = SeparatedLeaf { prefix: 0, word: 0, leaf: at.offset() };
-        Self::build(pool, at, &[(separated, Settled::default())], 0)
+        Self::build(pool, at, &[(separated, Settled::default())], (0, 0))
     }
 
     /// Opens an index. After a clean close, loads the checkpoint, in O(leaves). After a crash, or
@@ -95,15 +96,16 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let crashed = opened == Opened::Crashed;
         let first_leaf = CellLeaf::new(&pool, first, BYTES)?;
         let ended = first_leaf.epoch(pool.medium())?;
+        let batch = first_leaf.batch(pool.medium())?;
         if !crashed && let Some(leaves) = checkpoint::load::<K, M>(&pool, first_leaf.checkpoint())?
         {
-            return Self::build_unvisited(pool, first, &leaves, ended);
+            return Self::build_unvisited(pool, first, &leaves, (ended, batch));
         }
-        let durable = if crashed { ended } else { EPOCH_MAX };
         if M::INJECTS_DEFECTS && pool.medium().injects(Defect::EpochEarly) && crashed {
             first_leaf.set_epoch(pool.medium(), ended + 1);
         }
-        let found = recover::<K, M>(&pool, first, BYTES, crashed.then_some(durable))?;
+        let found =
+            recover::<K, M>(&pool, first, BYTES, crashed.then_some(Ended { epoch: ended, batch }))?;
         let newest = found.iter().fold(ended, |newest, (_, _, epoch)| newest.max(*epoch));
         if crashed {
             if newest > ended {
@@ -112,7 +114,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             pool.finish_recovery();
         }
         let found: Vec<_> = found.into_iter().map(|(leaf, settled, _)| (leaf, settled)).collect();
-        Self::build(pool, first, &found, newest)
+        Self::build(pool, first, &found, (newest, batch))
     }
 
     /// Stores that all inserts have been fenced, if keys have records. Durable on return. No other
@@ -134,12 +136,13 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         checkpoint::save::<K, M>(&self.pool, &self.inner, first.checkpoint())
     }
 
-    /// Builds leaf words and inner nodes over the leaves `found`, whose newest epoch is `newest`.
+    /// Builds leaf words and inner nodes over the leaves `found`, whose newest epoch and batch are
+    /// `newest` and `batch`.
     fn build(
         pool: Arc<Pool<M>>,
         first: PmPtr,
         found: &[(SeparatedLeaf, Settled)],
-        newest: u64,
+        (newest, batch): (u64, u64),
     ) -> Result<Self, TreeError> {
         let epoch = epoch_after(first.offset(), newest)?;
         let rows = LeafWordTable::new::<K>()?;
@@ -150,7 +153,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let separated: Vec<_> = found.iter().map(|(leaf, _)| *leaf).collect();
         let inner = Inner::build(&separated, K::EXACT)?;
         let tears_records = !K::EXACT && pool.medium().domain() != Domain::ProcessCrash;
-        Ok(Self { pool, first, inner, rows, epoch, tears_records, key: PhantomData })
+        let batches = Batches::new(batch);
+        Ok(Self { pool, first, inner, rows, epoch, tears_records, batches, key: PhantomData })
     }
 
     /// As [`build`](Self::build), over leaves that are not read.
@@ -158,7 +162,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         pool: Arc<Pool<M>>,
         first: PmPtr,
         leaves: &[SeparatedLeaf],
-        newest: u64,
+        newest: (u64, u64),
     ) -> Result<Self, TreeError> {
         let settled = Settled { notes: Notes::unvisited(), tags: Tags::default() };
         let found: Vec<_> = leaves.iter().map(|leaf| (*leaf, settled)).collect();
@@ -166,14 +170,13 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 }
 
-/// Settles all leaves of the chain that begins at `first`, in parallel. After a crash, `durable` is
-/// the newest epoch whose inserts have all been fenced, and all blocks that the leaves reach are
-/// marked.
+/// Settles all leaves of the chain that begins at `first`, in parallel. After a crash, `ended` tells
+/// what it has not interrupted, and all blocks that the leaves reach are marked.
 fn recover<K: Key, M: Medium>(
     pool: &Pool<M>,
     first: PmPtr,
     bytes: usize,
-    durable: Option<u64>,
+    ended: Option<Ended>,
 ) -> Result<Vec<Recovered>, Corrupt> {
     let mut chain = Vec::new();
     walk::<K, M>(pool, first, bytes, &mut |leaf, low, _| {
@@ -194,8 +197,7 @@ fn recover<K: Key, M: Medium>(
             Part { links, count: links.len().min(share) }
         })
         .collect();
-    let lists =
-        in_parallel(threads, &parts, |part| recover_part::<K, M>(pool, part, bytes, durable));
+    let lists = in_parallel(threads, &parts, |part| recover_part::<K, M>(pool, part, bytes, ended));
     Ok(lists.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
@@ -204,7 +206,7 @@ fn recover_part<K: Key, M: Medium>(
     pool: &Pool<M>,
     part: &Part<'_, K>,
     bytes: usize,
-    durable: Option<u64>,
+    ended: Option<Ended>,
 ) -> Result<Vec<Recovered>, Corrupt> {
     let mark_batch = if M::has_small_scale() { SMALL_MARK_BATCH } else { MARK_BATCH };
     let (mut found, mut blocks) = (Vec::with_capacity(part.count), Vec::new());
@@ -214,8 +216,8 @@ fn recover_part<K: Key, M: Medium>(
             CellLeaf::new(pool, next.at, bytes)?.prefetch_all(pool.medium());
         }
         let high = part.links.get(number + 1).map(|next| &next.low);
-        let settled = settle::<K, M>(pool, leaf, (&link.low, high), durable.unwrap_or(EPOCH_MAX))?;
-        if durable.is_some() {
+        let settled = settle::<K, M>(pool, leaf, (&link.low, high), ended.unwrap_or(Ended::ALL))?;
+        if ended.is_some() {
             blocks.push((link.at, bytes as u64));
             blocks.extend(K::block(pool, link.word)?);
             collect_blocks::<K, M>(pool, leaf, settled.notes, &mut blocks)?;
@@ -228,7 +230,7 @@ fn recover_part<K: Key, M: Medium>(
         let separated = SeparatedLeaf { prefix, word, leaf: link.at.offset() };
         found.push((separated, settled, leaf.newest_epoch(pool.medium())));
     }
-    if durable.is_some() {
+    if ended.is_some() {
         pool.mark_all(&blocks)?;
     }
     Ok(found)
@@ -299,12 +301,13 @@ pub(super) fn walk<K: Key, M: Medium>(
 ///
 /// ```text
 /// W commit word            with the former sum, if a crash has interrupted an update; without a
-///                          slot whose record a crash has torn; without hidden entries that
+///                          slot whose record a crash has torn; that before a batch which is not
+///                          committed; without hidden entries that
 ///                          cannot stay
 /// F changed cells |        budget: changed cells, 1 fence
 /// ```
 ///
-/// `durable` is the newest epoch whose inserts have all been fenced.
+/// `ended` tells what no crash has interrupted.
 ///
 /// # Errors
 /// A cell is damaged, or a lookup would not find one of its entries.
@@ -312,7 +315,7 @@ pub(super) fn settle<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     (low, high): (&K::Owned, Option<&K::Owned>),
-    durable: u64,
+    ended: Ended,
 ) -> Result<Settled, Corrupt> {
     let (low_word, kind) = leaf.header(pool.medium())?;
     // The first leaf is wide: a merge of a dense one may link a new leaf to the leaf before it.
@@ -321,7 +324,7 @@ pub(super) fn settle<K: Key, M: Medium>(
         let what = "kind of a leaf that keys or range do not allow, or whose low key is wrong";
         return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found: low_word });
     }
-    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, (low, high), durable))
+    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, (low, high), ended))
 }
 
 /// As [`settle`], which has found the header whole.
@@ -329,7 +332,7 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     (low, high): (&K::Owned, Option<&K::Owned>),
-    durable: u64,
+    ended: Ended,
 ) -> Result<Settled, Corrupt> {
     let medium = pool.medium();
     let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
@@ -337,7 +340,7 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
     let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::of(C::KIND));
     for index in 0..leaf.cells() {
         let cell = leaf.cell::<C>(index);
-        let mut word = cell.settled::<K, M>(pool, durable)?;
+        let mut word = cell.settled::<K, M>(pool, ended)?;
         for slot in slots(word.valid()) {
             let entry =
                 Entry { encoding: word.encoding(slot), ..leaf.entry::<C, M>(medium, index, slot) };

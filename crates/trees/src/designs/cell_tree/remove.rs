@@ -27,7 +27,7 @@ enum Merged<'a> {
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// The number of entries from which on a leaf is merged into its left neighbour.
-    const SPARSE: usize = Self::CELLS * CellKind::Wide.slots() / 8;
+    pub(super) const SPARSE: usize = Self::CELLS * CellKind::Wide.slots() / 8;
 
     /// Removes `key` if `is_wanted` returns `true` for its value, and returns the entry. Merges the
     /// leaf if it has few entries left, unless it is the first one. Durable on return.
@@ -88,7 +88,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Merges the leaf of `row`, which has covered `key`, into its left neighbour, unless the two
     /// have too many entries or the leaf is unlinked already.
     #[cold]
-    fn merge_sparse(
+    pub(super) fn merge_sparse(
         &self,
         key: K::Ref<'_>,
         row: LeafWords<'_>,
@@ -136,7 +136,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 
     /// Returns the number of entries of a leaf that are not hidden.
-    fn count(row: LeafWords<'_>) -> usize {
+    pub(super) fn count(row: LeafWords<'_>) -> usize {
         let notes = row.notes::<M>();
         with_kind!(notes.kind::<K>(), C => notes.count::<C>())
     }

@@ -25,9 +25,7 @@
 //! 4. An open after a clean close reads no leaf. The first operation that reaches one verifies it,
 //!    under its latch, and makes its words.
 
-use super::word::{
-    CellKind, CellLayout, KEPT_RANGE, SLOTS_MAX, UNKNOWN_TAG, WideCells, has_dense,
-};
+use super::word::{CellKind, CellLayout, KEPT_RANGE, SLOTS_MAX, UNKNOWN_TAG, WideCells, has_dense};
 use crate::fingerprint;
 use crate::inner::{Arena, load, store};
 use crate::key::Key;
@@ -56,7 +54,7 @@ const DENSE: u64 = (WIDE_SLOTS * CELLS_MAX + 1) as u64;
 /// The number in the place of the count that says that the leaf was not visited.
 const UNVISITED: u64 = 63;
 /// The bits of all slots, three for each cell.
-const ALL_SLOTS: u64 = (1 << (WIDE_SLOTS * CELLS_MAX)) - 1;
+const ALL_SLOTS: u64 = slots_in(CELLS_MAX);
 const _: () = assert!(BOUNDED == 1 << (LOW_COUNT_SHIFT - 1));
 const _: () = assert!(WIDE_SLOTS * CELLS_MAX < 8 * TAG_WORDS);
 /// The bit of the last tag word that says that there are keys which could not be read.
@@ -237,6 +235,23 @@ impl<'a> LeafWords<'a> {
 #[inline(always)]
 pub(super) const fn slots_of(cell: usize) -> u64 {
     ((1 << WIDE_SLOTS) - 1) << (WIDE_SLOTS * cell)
+}
+
+/// Returns the bits of all slots of this many cells, three for each.
+pub(super) const fn slots_in(cells: usize) -> u64 {
+    (1 << (WIDE_SLOTS * cells)) - 1
+}
+
+/// Returns the bit of a slot, of three slots for each cell.
+#[inline(always)]
+pub(super) const fn bit_of((cell, slot): (usize, usize)) -> u64 {
+    1 << (WIDE_SLOTS * cell + slot)
+}
+
+/// Returns those of the slots `of`, three for each cell, that lie in `cell`.
+#[inline(always)]
+pub(super) const fn part_in(cell: usize, of: u64) -> u64 {
+    of >> (WIDE_SLOTS * cell) & slots_in(1)
 }
 
 /// Returns the cell and the slot of a bit, of three slots for each cell.

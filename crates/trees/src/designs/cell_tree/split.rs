@@ -34,9 +34,9 @@ struct RightLeaf<K: Key> {
 }
 
 /// The keys of a leaf, each with the number of its slot in the leaf. The new key has [`NEW`].
-type KeySlots<K> = Vec<(<K as Key>::Owned, usize)>;
+pub(super) type KeySlots<K> = Vec<(<K as Key>::Owned, usize)>;
 
-const NEW: usize = ENTRIES_MAX;
+pub(super) const NEW: usize = ENTRIES_MAX;
 
 /// The entries of a split.
 struct Division<K: Key> {
@@ -230,7 +230,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ///
     /// # Errors
     /// See [`divide`](Self::divide).
-    fn keys<C: CellLayout>(
+    pub(super) fn keys<C: CellLayout>(
         &self,
         leaf: CellLeaf<'_>,
         notes: Notes,

@@ -1,7 +1,7 @@
 //! The first use of a leaf after an open that has read none.
 
 use super::CellTreeIndex;
-use super::epoch::EPOCH_MAX;
+use super::epoch::Ended;
 use super::leaf_table::high_of;
 use super::recover::settle;
 use super::rows::LeafWords;
@@ -36,7 +36,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         leaf.prefetch_all(self.pool.medium());
         let low = K::read(&self.pool, leaf.low(self.pool.medium())?)?;
         let high = high_of::<K, M>(&self.pool, leaf, BYTES)?.map(|(_, high)| high);
-        let settled = settle::<K, M>(&self.pool, leaf, (&low, high.as_ref()), EPOCH_MAX)?;
+        let settled = settle::<K, M>(&self.pool, leaf, (&low, high.as_ref()), Ended::ALL)?;
         row.set_tags::<M>(settled.tags);
         row.set_notes::<M>(settled.notes);
         Ok(())

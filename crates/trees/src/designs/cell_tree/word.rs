@@ -3,8 +3,9 @@
 //! | bits | field | meaning |
 //! | --- | --- | --- |
 //! | 0..3, 0..4 | valid | the slots that hold an entry; four in a dense cell |
-//! | 3..6 | former | of three slots, if op is 3: the valid slots before the newest write |
+//! | 3..6 | former | of three slots, if op is 2 or 3: the valid slots before the newest write |
 //! | 6..8 | op | 0: plain; 1: either sum may fit, because the newest operation was an update; |
+//! | | | 2: batched, the newest change of pairs counts if its [batch](super::batch) does; |
 //! | | | 3: fresh, one fence makes the newest entry of three and its record durable |
 //! | 8 | used | the cell has had an entry since its leaf was made |
 //! | 9 | | zero |
@@ -132,6 +133,7 @@ const FORMER_SHIFT: u32 = 3;
 const FORMER: u64 = 0b111 << FORMER_SHIFT;
 const OP: u64 = 0b11 << 6;
 const EITHER: u64 = 1 << 6;
+const BATCHED: u64 = 2 << 6;
 const FRESH: u64 = 3 << 6;
 const USED: u64 = 1 << 8;
 /// The position of the tags, of the encodings, and of the former sum.
@@ -197,7 +199,7 @@ impl<C: CellLayout> CommitWord<C> {
         self.bits & OP == EITHER
     }
 
-    /// Returns the valid slots before the newest write of a fresh cell.
+    /// Returns the valid slots before the newest write of a fresh cell, or before the batch.
     #[inline(always)]
     pub(super) fn former(self) -> u64 {
         (self.bits & FORMER) >> FORMER_SHIFT
@@ -210,13 +212,27 @@ impl<C: CellLayout> CommitWord<C> {
         (self.bits & OP == FRESH).then_some(added.trailing_zeros() as usize)
     }
 
+    /// Returns `true` if a batch has made the newest change.
+    #[inline(always)]
+    pub(super) fn is_batched(self) -> bool {
+        self.bits & OP == BATCHED
+    }
+
+    /// Returns `true` if the last word of the cell says whether the newest change counts.
+    #[inline(always)]
+    pub(super) fn is_noted(self) -> bool {
+        self.bits & BATCHED != 0
+    }
+
     /// Returns `true` if no operation stores this word.
     pub(super) fn is_foreign(self) -> bool {
         let (valid, former) = (self.valid(), self.former());
         let tags = |slots| if C::KIND == CellKind::Dense { 0 } else { bytes_of(slots) };
         let (used, former) = match (C::KIND, self.bits & OP) {
             (_, 0) | (CellKind::Wide | CellKind::Pairs, EITHER) => (tags(valid), 0),
-            (CellKind::Wide | CellKind::Pairs, FRESH) => (tags(valid | former), former),
+            (CellKind::Wide | CellKind::Pairs, FRESH) | (CellKind::Pairs, BATCHED) => {
+                (tags(valid | former), former)
+            }
             (CellKind::Dense, EITHER) => (TAGS, 0),
             _ => return true,
         };
@@ -303,6 +319,15 @@ impl<C: CellLayout> CommitWord<C> {
         Self::new(word.bits | FRESH | former << FORMER_SHIFT)
     }
 
+    /// Returns this word of a cell of pairs as that of a batch, which has found the plain word
+    /// `former`. No slot has one entry in both, and another encoding.
+    #[inline(always)]
+    pub(super) fn with_batch(self, former: Self) -> Self {
+        let dropped = former.valid() & !self.valid();
+        let kept = former.bits & bytes_of(dropped);
+        Self::new(self.plain().bits | kept | BATCHED | former.valid() << FORMER_SHIFT)
+    }
+
     /// Returns the plain word.
     #[inline(always)]
     pub(super) fn plain(self) -> Self {
@@ -310,10 +335,8 @@ impl<C: CellLayout> CommitWord<C> {
             CellKind::Wide => Self::new(self.bits & !(OP | FORMER)),
             CellKind::Pairs => {
                 let gone = self.former() & !self.valid();
-                // No more than one write has dropped.
-                let byte =
-                    if gone == 0 { 0 } else { 0xff << (TAGS_SHIFT + 8 * gone.ilog2() as usize) };
-                Self::new(self.bits & !(OP | FORMER | byte))
+                let bytes = if gone == 0 { 0 } else { bytes_of(gone) };
+                Self::new(self.bits & !(OP | FORMER | bytes))
             }
             CellKind::Dense => Self::new(self.bits & !(OP | TAGS)),
         }

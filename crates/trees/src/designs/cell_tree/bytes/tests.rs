@@ -1,7 +1,7 @@
 //! Damaged leaves, torn writes, and any bytes.
 
 use super::super::CellTreeIndex;
-use super::super::epoch::EPOCH_MAX;
+use super::super::epoch::{EPOCH_MAX, Ended};
 use super::*;
 use crate::index::PmIndex;
 use crate::key::{Key, PmPtr, Value};
@@ -54,10 +54,15 @@ fn first_bytes(index: &Index) -> Bytes {
     bytes_at(&index.pool, index.first)
 }
 
+/// Returns what had ended if the epoch `durable` had, and no batch is there.
+fn up_to(durable: u64) -> Ended {
+    Ended { epoch: durable, batch: 0 }
+}
+
 /// Returns the cells of the first leaf, with these bytes.
 fn cells_of_first(index: &Index, bytes: &Bytes, durable: u64) -> Vec<CellBytes> {
     let leaf = LeafBytes::new(index.first.offset(), bytes);
-    leaf.cells(durable, |entry| Record::verified_check(&index.pool, entry)).collect()
+    leaf.cells(up_to(durable), |entry| Record::verified_check(&index.pool, entry)).collect()
 }
 
 /// Returns the cells of the first leaf in the pool, as a recovery settles them; `None` for a
@@ -67,7 +72,7 @@ fn settled_cells(index: &Index, durable: u64) -> Vec<Option<Vec<Entry>>> {
     (0..leaf.cells())
         .map(|cell| {
             let cell = leaf.cell::<PairCells>(cell);
-            let word = cell.settled::<Record, Mapped>(&index.pool, durable).ok()?;
+            let word = cell.settled::<Record, Mapped>(&index.pool, up_to(durable)).ok()?;
             let entry = |slot| cell.entry_of(index.pool.medium(), slot, word);
             Some(slots(word.valid()).map(entry).collect())
         })
@@ -99,7 +104,7 @@ fn a_whole_leaf_gives_all_entries() {
     let leaf = LeafBytes::new(index.first.offset(), &bytes);
     leaf.verify_header().unwrap();
     assert_eq!((leaf.low(), leaf.next().unwrap().is_null()), (Ok(0), true));
-    assert_eq!(leaf.epoch(), Ok(0));
+    assert_eq!(leaf.ended().unwrap().epoch, 0);
     assert!(leaf.has_entries());
     let cells = cells_of_first(&index, &bytes, 0);
     assert!(cells.iter().all(|cell| cell.damage.is_none()));
@@ -159,7 +164,7 @@ fn a_damaged_header_is_named_and_hides_no_cell() {
     };
     let is_whole = |leaf: &LeafBytes| {
         let low = leaf.low().is_ok();
-        (leaf.next().is_ok(), low, leaf.verify_header().is_ok(), leaf.epoch().is_ok())
+        (leaf.next().is_ok(), low, leaf.verify_header().is_ok(), leaf.ended().is_ok())
     };
     let [next, low, check, epoch, state] = [0, 8, 16, 24, STATE].map(with);
     assert_eq!(is_whole(&next), (false, true, true, true));
@@ -287,9 +292,9 @@ fn an_older_record_does_not_count() {
 }
 
 fn read_all(leaf: &LeafBytes, durable: u64, check: Result<u64, Corrupt>) -> Vec<CellBytes> {
-    let _ = (leaf.at(), leaf.low(), leaf.next(), leaf.epoch(), leaf.verify_header());
+    let _ = (leaf.at(), leaf.low(), leaf.next(), leaf.ended().is_ok(), leaf.verify_header());
     let _ = leaf.has_entries();
-    let cells: Vec<_> = leaf.cells(durable, |_| check).collect();
+    let cells: Vec<_> = leaf.cells(up_to(durable), |_| check).collect();
     assert_eq!(cells.len(), 15);
     cells
 }
