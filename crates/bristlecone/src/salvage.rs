@@ -7,7 +7,8 @@
 //! 3. A pair is returned only if checksums vouch for all of it: the sum of its cell for a pair in
 //!    the leaf, both sums of its record for any other. So a damaged cell hides its short pairs
 //!    alone, and a damaged header none.
-//! 4. Whatever is not returned is named: each header, link, cell or record that fails its check.
+//! 4. Whatever is not returned is named: each header, link, cell or record that fails its check. A
+//!    cell of zeros is not if it came into use after its leaf was linked to a right neighbour.
 //! 5. Where the chain breaks, all blocks of the file are searched for leaves. Some are old: a merge
 //!    leaves the merged leaf behind, unmarked, until its block is used again. The low key of an old
 //!    leaf lies in the range of another leaf, the one that it was merged into. So runs of leaves
@@ -45,7 +46,8 @@ use std::path::Path;
 ///
 /// An item is a pair, or the damage that hides pairs: its offset in the file and what is wrong
 /// there. The iterator continues after damage. No key comes twice. For a store without damage, the
-/// items are all of its pairs, in the order of their keys.
+/// items are all of its pairs, in the order of their keys. A write that a power cut has torn is
+/// named as damage, because nothing tells the two apart.
 ///
 /// Where damage has broken the chain of leaves, pairs are found by a search of the whole file, in
 /// no particular order. Such a pair, or one beside damage in its leaf, was written whole. It may
@@ -266,7 +268,7 @@ impl Salvage {
             return Some(low.to_vec());
         }
         let cells = leaf.cells(self.ended, |entry| self.source.check(entry));
-        let entries = cells.filter(|cell| cell.damage.is_none()).flat_map(|cell| cell.entries);
+        let entries = cells.filter(|cell| cell.is_whole).flat_map(|cell| cell.entries);
         entries.filter_map(|entry| Some(self.source.pair(entry).ok()?.0)).min()
     }
 
@@ -296,9 +298,9 @@ impl Salvage {
             }
             for entry in cell.entries {
                 match self.source.pair(entry) {
-                    Ok((key, value)) => pairs.push((key, cell.damage.is_some(), value)),
+                    Ok((key, value)) => pairs.push((key, cell.is_whole, value)),
                     // The error of the cell stands for its entries.
-                    Err(_) if cell.damage.is_some() => {}
+                    Err(_) if !cell.is_whole => {}
                     // The pair of an older leaf, whose record was freed since; a newer one has the
                     // key.
                     Err(_) if self.claims.contains(&entry.key.to_be_bytes()) => {}
@@ -314,7 +316,8 @@ impl Salvage {
         }
         for equal in pairs.chunk_by_mut(|a, b| a.0 == b.0) {
             // Entries of damaged cells may be old.
-            let whole = equal.iter().filter(|(_, is_damaged, _)| !is_damaged).count();
+            let whole = equal.iter().filter(|(_, is_whole, _)| *is_whole).count();
+            equal.sort_unstable_by_key(|(_, is_whole, _)| !is_whole);
             if let (1, _) | (0, 1) = (whole, equal.len()) {
                 let (key, _, value) = core::mem::take(&mut equal[0]);
                 self.items.push_back(Ok((key, value)));

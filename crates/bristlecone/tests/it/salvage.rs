@@ -133,6 +133,24 @@ fn a_damaged_record_hides_one_pair() {
     }
 }
 
+/// A record of a store that was not closed may be torn. It is named all the same.
+#[test]
+fn a_damaged_record_of_a_store_that_was_not_closed_is_named() {
+    let place = place();
+    let store = mapped().create(&place.path).unwrap();
+    for i in 0..40u32 {
+        store.put(format!("a key of some length {i:05}"), vec![i as u8; 20]).unwrap();
+    }
+    let all: BTreeMap<_, _> = pairs(&store).into_iter().collect();
+    drop(store);
+    let sound = fs::read(&place.path).unwrap();
+    for number in 0..40 {
+        let at = record_of(&sound, number) + 40;
+        let (found, lost) = salvaged_without(&place.path, &sound, &all, &[at]);
+        assert_eq!((all.len() - found.len(), lost), (1, 1), "{number}");
+    }
+}
+
 /// A damaged cell hides the short pairs that it holds. Its records have checksums of their own.
 #[test]
 fn a_damaged_cell_hides_its_short_pairs_alone() {

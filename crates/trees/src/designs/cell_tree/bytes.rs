@@ -8,7 +8,7 @@
 use super::cell::{Cell, ReadWords};
 use super::epoch::Ended;
 use super::leaf::{CellLeaf, ZEROED, cells_of};
-use super::word::{CellKind, PairCells};
+use super::word::{CellKind, CommitWord, PairCells};
 use crate::key::{Entry, Record};
 use crate::leaf::slots;
 use bristlecone_pmem::{Corrupt, Defect, PmPtr};
@@ -37,12 +37,15 @@ pub struct LeafBytes {
 }
 
 /// What is left of one cell of a leaf.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellBytes {
-    /// The entries that count. Of a damaged cell, those that name a record, which must vouch for
-    /// itself.
+    /// The entries that count. Of a cell that is not whole, those that name a record, which must
+    /// vouch for itself.
     pub entries: Vec<Entry>,
-    /// The damage of the cell, or of the record that its newest write names.
+    /// `true` if the sum of the cell vouches for the entries.
+    pub is_whole: bool,
+    /// The damage of the cell, or of the record that its newest write names. Nothing tells a record
+    /// that a crash has torn from one that was damaged before the next open.
     pub damage: Option<Corrupt>,
 }
 
@@ -132,28 +135,33 @@ fn read_cell(
     ended: Ended,
     check: impl FnOnce(Entry) -> Result<u64, Corrupt>,
 ) -> CellBytes {
-    let (word, shown, damage) = match cell.settled_by::<Record, _>(&InDram, ended, check) {
-        Ok(word) if in_use && !word.is_used() => {
-            let damage = Corrupt { at: cell.at(), what: ZEROED, expected: 1, found: 0 };
-            (word, 0, Some(damage))
-        }
-        Ok(word) => (word, word.valid(), None),
-        Err(damage) => {
-            let (word, shown) = match (cell.fitting(&InDram), cell.fresh(&InDram)) {
-                // The record of the fresh slot is damaged, and the cell is whole.
-                (Ok(word), Some((slot, _))) => (word, word.valid() & !(1 << slot)),
-                _ => {
-                    let word = cell.commit_word(&InDram);
-                    let names_record = |&slot: &usize| !Record::is_inline(word.encoding(slot));
-                    let naming = slots(word.valid()).filter(names_record);
-                    (word, naming.fold(0, |shown, slot| shown | 1 << slot))
-                }
-            };
-            (word, shown, Some(damage))
-        }
+    let settled = cell.settled_by::<Record, _>(&InDram, ended, check);
+    let entries = |word: CommitWord<PairCells>, shown| {
+        slots(shown).map(|slot| cell.entry_of(&InDram, slot, word)).collect()
     };
-    let entries = slots(shown).map(|slot| cell.entry_of(&InDram, slot, word)).collect();
-    CellBytes { entries, damage }
+    let Ok(word) = cell.fitting(&InDram) else {
+        let word = cell.commit_word(&InDram);
+        let mut entries: Vec<Entry> = entries(word, word.valid());
+        entries.retain(|entry| !Record::is_inline(entry.encoding));
+        return CellBytes { entries, is_whole: false, damage: settled.err() };
+    };
+    let at = cell.at();
+    let (word, shown, damage) = match (settled, cell.fresh(&InDram)) {
+        (Ok(before), Some((slot, note))) if before != word => {
+            let what = "record of the newest write of a cell: torn by a crash, or damaged";
+            let expected = note.word();
+            (before, before.valid(), Some(Corrupt { at, what, expected, found: slot as u64 }))
+        }
+        // The record of the fresh slot is damaged.
+        (Err(damage), Some((slot, _))) => (word, word.valid() & !(1 << slot), Some(damage)),
+        // The number of the batch is damaged: what it has changed is not known.
+        (Err(damage), None) => (word, word.valid() & word.former(), Some(damage)),
+        (Ok(word), _) if in_use && !word.is_used() => {
+            (word, 0, Some(Corrupt { at, what: ZEROED, expected: 1, found: 0 }))
+        }
+        (Ok(word), _) => (word, word.valid(), None),
+    };
+    CellBytes { entries: entries(word, shown), is_whole: true, damage }
 }
 
 #[cfg(test)]

@@ -132,9 +132,6 @@ fn a_damaged_cell_is_named_and_hides_no_other() {
             let mut bytes = sound;
             let at = 64 * (1 + number) + byte;
             bytes[at] ^= 1 << 2;
-            if bytes[at - byte] & 0b11 == 0 && byte > 7 {
-                continue;
-            }
             let found = cells_of_first(&index, &bytes, 0);
             if byte >= 8 && sound[at - byte] & 1 == 0 {
                 assert_eq!(found, cells, "a free slot");
@@ -142,6 +139,7 @@ fn a_damaged_cell_is_named_and_hides_no_other() {
             }
             let damage = found[number].damage.unwrap();
             assert_eq!(damage.at, index.first.offset() + 64 * (1 + number as u64));
+            assert!(!found[number].is_whole);
             assert!(found[number].entries.iter().all(|it| !Record::is_inline(it.encoding)));
             for (other, cell) in cells.iter().enumerate().filter(|(other, _)| *other != number) {
                 assert_eq!(&found[other], cell);
@@ -258,6 +256,9 @@ fn a_torn_record_gives_the_entry_before() {
         if is_fresh(number) {
             let found = cells_of_first(&index, &bytes, 0);
             assert_eq!(sorted(&found), sorted(&before), "{key}");
+            for (other, cell) in found.iter().enumerate() {
+                assert_eq!((cell.is_whole, cell.damage.is_some()), (true, other == number));
+            }
             let settled: Vec<_> = found.iter().map(|cell| Some(cell.entries.clone())).collect();
             assert_eq!(settled, settled_cells(&index, 0));
             replaced += 1;
@@ -288,7 +289,9 @@ fn an_older_record_does_not_count() {
     // Only the newest write of each cell is fresh.
     let entries = |cells: &[CellBytes]| cells.iter().map(|cell| cell.entries.len()).sum::<usize>();
     assert!(entries(&found) <= entries(&before));
-    assert!(found.iter().all(|cell| cell.damage.is_none()));
+    let named = found.iter().filter(|cell| cell.damage.is_some()).count();
+    let is_fresh = |cell: &usize| bytes[64 * (1 + cell)] >> 6 == 3;
+    assert_eq!(named, (0..15).filter(is_fresh).count());
 }
 
 fn read_all(leaf: &LeafBytes, durable: u64, check: Result<u64, Corrupt>) -> Vec<CellBytes> {
