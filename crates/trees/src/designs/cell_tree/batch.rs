@@ -225,7 +225,9 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         if added.iter().any(names_record) {
             let _ = medium.fence();
         }
-        leaves.iter().for_each(|leaf| leaf.write_cells(medium, added, None));
+        for leaf in leaves {
+            leaf.write_cells(medium, added, None);
+        }
         let _ = medium.fence();
     }
 
@@ -235,7 +237,9 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         let turn = OnDram::<M>::latch(&self.batches.turn).lock();
         debug_assert!(turn.is_some(), "no thread marks the turn as obsolete");
         let number = load::<M>(&self.batches.newest) + 1;
-        leaves.iter().for_each(|leaf| leaf.write_cells(medium, added, Some(number)));
+        for leaf in leaves {
+            leaf.write_cells(medium, added, Some(number));
+        }
         first.commit_batch(medium, number, self.fence_cells());
         // After the number: a fence of many lines may be synced in parts. The cells are published
         // by it, and their readers must wait for it.

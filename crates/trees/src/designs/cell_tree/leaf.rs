@@ -10,8 +10,8 @@
 //! | | | | | in use when next was set; 32..64 check of offset and the others |
 //! | 5 | 8 | checkpoint | hint | of the first leaf: inner nodes as a clean close saved them |
 //! | 6 | 8 | checkpoint nonce | hint | of the first leaf: nonce of the open that saved them |
-//! | 7 | 8 | batch | commit | of the first leaf: the number of the newest [batch](super::batch) that is |
-//! | | | | | committed; else number 0 |
+//! | 7 | 8 | batch | commit | of the first leaf: number of the newest committed |
+//! | | | | | [batch](super::batch); else 0 |
 //! | 8 | 64 n | n cells | | see [`Cell`] |
 //!
 //! 1. Low, kind and check never change.

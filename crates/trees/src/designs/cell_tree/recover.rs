@@ -170,8 +170,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 }
 
-/// Settles all leaves of the chain that begins at `first`, in parallel. After a crash, `ended` tells
-/// what it has not interrupted, and all blocks that the leaves reach are marked.
+/// Settles all leaves of the chain that begins at `first`, in parallel. After a crash, `ended`
+/// tells what it has not interrupted, and all blocks that the leaves reach are marked.
 fn recover<K: Key, M: Medium>(
     pool: &Pool<M>,
     first: PmPtr,

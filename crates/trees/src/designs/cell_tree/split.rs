@@ -148,6 +148,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             self.add::<C>(row, leaf, cell, (new.hash, new.entry), None);
         }
         leaf.set_next(medium, at, used);
+        if division.new_goes_right {
+            // Who finds the new key there relies on the link, too.
+            medium.flush_for_readers(&right.words()[..1]);
+        }
         let _ = medium.fence();
         if !takes_moved {
             division.hide::<C, M>(row);

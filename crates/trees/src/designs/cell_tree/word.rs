@@ -320,7 +320,7 @@ impl<C: CellLayout> CommitWord<C> {
     }
 
     /// Returns this word of a cell of pairs as that of a batch, which has found the plain word
-    /// `former`. No slot has one entry in both, and another encoding.
+    /// `former`. An entry that is new lies in a slot that was free.
     #[inline(always)]
     pub(super) fn with_batch(self, former: Self) -> Self {
         let dropped = former.valid() & !self.valid();
@@ -475,6 +475,20 @@ mod tests {
         assert!(CommitWord::<WideCells>::new(fresh.bits).is_foreign());
         let either = word.with_either(5).with_encoding(2, 8);
         assert_eq!((either.sum(), either.plain().encoding(2), either.is_foreign()), (5, 8, false));
+    }
+
+    #[test]
+    fn a_word_of_a_batch_keeps_the_slots_of_before_and_their_encodings() {
+        let former = CommitWord::<PairCells>::default().with_entry(0, (0, 90), 8);
+        let former = former.with_entry(2, (0, 7), 2);
+        let new = former.without_entry(0, 8).without_entry(2, 2).with_entry(1, (0, 91), 4);
+        let batched = new.with_batch(former);
+        assert!(batched.is_batched() && batched.is_noted() && !batched.is_foreign());
+        assert_eq!((batched.valid(), batched.former(), batched.sum()), (0b010, 0b101, 4));
+        assert_eq!([0, 1, 2].map(|slot| batched.encoding(slot)), [90, 91, 7]);
+        assert_eq!((batched.fresh_slot(), batched.plain()), (None, new));
+        assert_eq!(former.with_batch(former).plain(), former);
+        assert!(CommitWord::<WideCells>::new(batched.bits).is_foreign());
     }
 
     #[test]

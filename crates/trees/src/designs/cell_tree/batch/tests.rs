@@ -207,14 +207,14 @@ fn single_writes_go_on_in_cells_of_batches() {
         let mut writes = Writes::new();
         for _ in 0..random(&mut state) % 12 {
             let key = key(random(&mut state) % 90);
-            let is_put = random(&mut state) % 3 > 0;
+            let is_put = !random(&mut state).is_multiple_of(3);
             writes.insert(key, is_put.then(|| new(&mut state)));
         }
         retire(&file.index().pool, commit(file.index(), &writes).unwrap());
         apply(&mut model, &writes);
         for _ in 0..random(&mut state) % 20 {
             let (key, index) = (key(random(&mut state) % 90), file.index());
-            let old = if random(&mut state) % 3 > 0 {
+            let old = if !random(&mut state).is_multiple_of(3) {
                 let new = new(&mut state);
                 let word = value(&index.pool, &key, &new);
                 model.insert(key.clone(), new);
@@ -303,7 +303,7 @@ fn a_batch_in_a_leaf_with_space_costs_its_cells_and_one_line() {
     // Two cells.
     let near = |number: u64| Index::<Mapped>::candidates(Record::hash(&key(number))).0;
     let other =
-        (2..).find(|&other| !near(other).iter().any(|cell| near(1).contains(cell))).unwrap();
+        (2..100).find(|&other| !near(other).iter().any(|cell| near(1).contains(cell))).unwrap();
     assert_eq!(put(vec![key(1), key(other)], b"3"), (3, 2));
     // A record of one line, in one cell and in two.
     assert_eq!(put(vec![key(1)], &[7; 20]), (2, 2));
