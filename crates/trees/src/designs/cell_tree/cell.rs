@@ -199,7 +199,7 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
         let word = self.fitting(medium)?;
         if word.is_batched() {
             let number = number::in_word(self.at, medium.read(&self.words[LAST]))?;
-            let counts = number <= ended.batch;
+            let counts = number <= ended.batch || medium.has_defect(Defect::BatchKept);
             return Ok(if counts { word } else { self.before_write(medium, word) });
         }
         let Some((slot, note)) = self.fresh(medium) else { return Ok(word) };
@@ -517,7 +517,8 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         match C::KIND {
             CellKind::Wide => medium.store(&self.words[LAST], word.sum()),
             CellKind::Pairs => {
-                medium.store(&self.words[LAST], former_last(word.sum(), slot, word));
+                let kept = if injects(Defect::EncodingLost) { either } else { word };
+                medium.store(&self.words[LAST], former_last(word.sum(), slot, kept));
             }
             CellKind::Dense => {}
         }
