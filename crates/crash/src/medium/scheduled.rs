@@ -320,6 +320,7 @@ unsafe impl Simulation for Shared {
     }
 
     fn settle(&self, awaited: Awaited) {
+        yield_point(); // between a fence and the wait for its copies
         self.log.lock().write(Event::Await(awaited), Location::caller());
     }
 
