@@ -27,8 +27,8 @@ const CHECK_SHIFT: u32 = u64::BITS - u8::BITS - EPOCH_SHIFT;
 /// The epoch that is later than every other: no insert has it.
 pub(super) const EPOCH_MAX: u64 = u64::MAX >> EPOCH_SHIFT;
 
-/// What had ended when a crash came. A recovery takes back later inserts whose records are torn, and
-/// all later batches.
+/// What had ended when a crash came. A recovery takes back later inserts whose records are torn,
+/// and all later batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     /// The newest epoch whose inserts have all been fenced.

@@ -191,8 +191,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         self.copy_row(self.row_at(next), is_right)
     }
 
-    /// Copies the leaf of `row`. `None` if a writer changed it meanwhile, or if `is_current`, called
-    /// after its version was read, returns `false`.
+    /// Copies the leaf of `row`. `None` if a writer changed it meanwhile, or if `is_current`,
+    /// called after its version was read, returns `false`.
     fn copy_row<'a>(
         &'a self,
         row: LeafWords<'a>,
