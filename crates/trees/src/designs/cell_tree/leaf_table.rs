@@ -35,7 +35,7 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
 
     #[inline(always)]
     fn visit(&self, row: LeafWords<'_>) -> Result<(), Corrupt> {
-        if row.notes::<M>().is_unvisited() { self.visit_first(row) } else { Ok(()) }
+        if row.is_unvisited() { self.visit_first(row) } else { Ok(()) }
     }
     /// A leaf as a whole: a key may be absent because an entry of any cell has gone.
     #[inline(always)]

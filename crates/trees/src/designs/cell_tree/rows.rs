@@ -31,7 +31,7 @@ use crate::inner::{Arena, load, store};
 use crate::key::Key;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Medium, PmPtr, PoolError, sys};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The words with the latch and the notes.
 const WORDS: usize = 2;
@@ -191,6 +191,12 @@ impl<'a> LeafWords<'a> {
         Notes(load::<M>(self.notes))
     }
 
+    /// Returns `true` if the leaf was not visited. Once it is, it stays so.
+    #[inline(always)]
+    pub(super) fn is_unvisited(self) -> bool {
+        Notes(self.notes.load(Ordering::Acquire)).is_unvisited()
+    }
+
     /// Sets the notes, under the latch.
     #[inline(always)]
     pub(super) fn set_notes<M: Medium>(self, notes: Notes) {
@@ -200,9 +206,10 @@ impl<'a> LeafWords<'a> {
     /// Returns the tags. A reader validates the version of the latch.
     #[inline(always)]
     pub(super) fn tags<M: Medium>(self) -> Tags {
+        M::yield_point(); // one for all
         let mut tags = Tags::default();
         for (tags, word) in tags.0.iter_mut().zip(self.tags) {
-            *tags = load::<M>(word);
+            *tags = word.load(Ordering::Acquire);
         }
         tags
     }

@@ -8,7 +8,7 @@ use super::rows::LeafWords;
 use super::write::Latched;
 use crate::inner::InnerNodes;
 use crate::key::Key;
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Makes the words of a leaf that no operation has reached since the open, which followed a
@@ -29,7 +29,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// # Errors
     /// The leaf is damaged.
     pub(super) fn visit_latched(&self, row: LeafWords<'_>) -> Result<(), Corrupt> {
-        if !row.notes::<M>().is_unvisited() {
+        if !row.is_unvisited() {
             return Ok(());
         }
         let leaf = self.leaf(row)?;
@@ -60,8 +60,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let mut leaves = Vec::new();
         self.inner.for_each_leaf(&mut |separated| leaves.push(separated.leaf));
         leaves.into_iter().try_for_each(|leaf| {
-            let row = self.row_at(bristlecone_pmem::PmPtr::new(leaf));
-            if row.notes::<M>().is_unvisited() { self.visit_first(row) } else { Ok(()) }
+            let row = self.row_at(PmPtr::new(leaf));
+            if row.is_unvisited() { self.visit_first(row) } else { Ok(()) }
         })
     }
 }
