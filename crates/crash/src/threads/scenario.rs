@@ -517,7 +517,10 @@ impl<'a, K: Key> Run<'a, K> {
             let history = Arc::new(StoreHistory::compile(&trace, crashes.mode));
             let judge =
                 |medium: &LazyImage, span: &dyn Fn() -> Span| self.recovered(medium, &calls, span);
-            let found = if order.is_whole() {
+            // On a disk a power failure leaves a number of copies. Those before an answer are of all
+            // moments until the wait for the next one.
+            let is_of_copies = crashes.mode == PersistenceModel::Disk;
+            let found = if order.is_whole() || is_of_copies {
                 crashes.explore(&history, &calls, &judge)
             } else {
                 crashes.explore_moments(&history, &calls, &moments, &judge)
