@@ -106,8 +106,11 @@ impl<M: Medium> Store<M> {
             return Ok(false);
         }
         if M::INJECTS_DEFECTS && pool.medium().injects(Defect::CompactRepinned) {
-            drop(guard);
-            guard = pool.pin();
+            // More than once, so that one of a few hundred interruptions comes between.
+            for _ in 0..16 {
+                drop(guard);
+                guard = pool.pin();
+            }
         }
         let value = self.value(&key, old, &guard)?;
         let new = Record::write(pool, &key, &value)?;

@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::open::kind_of;
 use crate::scan::Pair;
 use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::{Corrupt, Journaled};
+use bristlecone_pmem::{Corrupt, Journaled, PmPtr};
 use bristlecone_trees::designs::cell_tree::{Ended, LeafBytes};
 use claims::Claims;
 use source::Source;
@@ -368,7 +368,7 @@ impl Salvage {
             if !self.visited.contains(&leaf.at())
                 && let Some(key) = self.start_of(&leaf)
             {
-                next_of.insert(leaf.at(), leaf.next().map_or(0, |next| next.offset()));
+                next_of.insert(leaf.at(), leaf.next().map_or(0, PmPtr::offset));
                 let is_first = leaf.low() == Ok(0);
                 starts.push(Start { is_first, length: 0, key, at: leaf.at() });
             }

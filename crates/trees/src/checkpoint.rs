@@ -9,7 +9,7 @@
 use crate::index::TreeError;
 use crate::inner::{InnerNodes, SeparatedLeaf};
 use crate::key::Key;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Medium, PmPtr, PmWord, Pool, PoolError};
 
 const HEADER_WORDS: usize = 2;
 
@@ -63,15 +63,15 @@ pub(crate) fn save<K: Key, M: Medium>(
 pub(crate) fn load<K: Key, M: Medium>(
     pool: &Pool<M>,
     named: &[PmWord],
-) -> Result<Option<Vec<SeparatedLeaf>>, Corrupt> {
+) -> Option<Vec<SeparatedLeaf>> {
     let [at, nonce] = [0, 1].map(|word| pool.medium().load(&named[word]));
     let at = PmPtr::new(at);
     if at.is_null() || nonce != pool.former_nonce() {
-        return Ok(None);
+        return None;
     }
     let Some(bytes) = read::<K, M>(pool, at) else {
         pool.note_rebuilt();
-        return Ok(None);
+        return None;
     };
     let block_bytes = (8 * HEADER_WORDS + bytes.len()) as u64;
     let word = |leaf: &[u8], at: usize| {
@@ -86,7 +86,7 @@ pub(crate) fn load<K: Key, M: Medium>(
         })
         .collect();
     pool.release(at, block_bytes);
-    Ok(Some(leaves))
+    Some(leaves)
 }
 
 /// Returns the words of the checkpoint at `at` behind its header, or `None` if it is damaged. The

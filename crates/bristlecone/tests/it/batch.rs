@@ -177,7 +177,7 @@ fn a_batch_of_deletes_takes_no_space_in_a_full_store() {
     let count = (0..10_000).find(|&number| store.put(key(number), [7; 100]).is_err()).unwrap();
     let deletes = |keys: Range<u64>| keys.fold(Batch::new(), |batch, n| batch.delete(key(n)));
     store.commit(&deletes(count / 2..count)).unwrap().unwrap();
-    assert_eq!(store.len().unwrap() as u64, count / 2);
+    assert_eq!(store.len().unwrap(), count / 2);
     store.commit(&deletes(0..count / 2)).unwrap().unwrap();
     assert!(store.is_empty().unwrap());
 }

@@ -282,7 +282,9 @@ fn a_merged_leaf_brings_deleted_pairs_back_behind_a_damaged_link_alone() {
         let leaves = numbers.iter().map(|&number| entry_of(&sound, number) / LEAF * LEAF);
         let leaves: Vec<_> = leaves.collect();
         let mut damaged = sound.clone();
-        leaves.iter().for_each(|leaf| damaged[leaf + NEXT] ^= 1);
+        for leaf in &leaves {
+            damaged[leaf + NEXT] ^= 1;
+        }
         fs::write(path, &damaged).unwrap();
         let (mut found, lost) = salvaged(path);
         assert!(lost >= leaves.len(), "{numbers:?}");

@@ -4,7 +4,7 @@
 defects! {
     store;
 
-    /// A compaction ends its pin, and begins another, while it moves a record.
+    /// A compaction ends its pin, and begins another, some times while it moves a record.
     CompactRepinned = own_threads(
         "store",
         "compact-repinned",

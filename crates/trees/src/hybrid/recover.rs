@@ -55,7 +55,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let saved = match opened {
             Opened::Clean => {
                 index.check_micro_logs()?;
-                checkpoint::load::<K, M>(&index.pool, &index.root_words()?[1..])?
+                checkpoint::load::<K, M>(&index.pool, &index.root_words()?[1..])
             }
             Opened::Crashed => {
                 index.replay_micro_logs()?;

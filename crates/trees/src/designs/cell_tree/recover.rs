@@ -97,8 +97,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let first_leaf = CellLeaf::new(&pool, first, BYTES)?;
         let ended = first_leaf.epoch(pool.medium())?;
         let batch = first_leaf.batch(pool.medium())?;
-        if !crashed && let Some(leaves) = checkpoint::load::<K, M>(&pool, first_leaf.checkpoint())?
-        {
+        if !crashed && let Some(leaves) = checkpoint::load::<K, M>(&pool, first_leaf.checkpoint()) {
             return Self::build_unvisited(pool, first, &leaves, (ended, batch));
         }
         if M::INJECTS_DEFECTS && pool.medium().injects(Defect::EpochEarly) && crashed {

@@ -24,6 +24,7 @@ use crate::leaf_table::{LeafTable, misplaced_key, no_progress};
 use crate::sorting::{sort_pairs, sorted_by_keys};
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use core::cmp::Ordering;
 use core::ops::{Bound, ControlFlow};
 
 /// A copy of a leaf, made while no writer changed it.
@@ -230,10 +231,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let notes = row.notes::<M>();
         let entries = with_kind!(notes.kind::<K>(), C => self.sorted::<C>(leaf, row))?;
         let is_below = |(_, first): &(u64, Entry)| {
-            K::order_entry(&self.pool, *first, K::borrow(&low)).map(|order| order.is_lt())
+            K::order_entry(&self.pool, *first, K::borrow(&low)).map(Ordering::is_lt)
         };
         let is_above = |(_, last): &(u64, Entry), high: &K::Owned| {
-            K::order_entry(&self.pool, *last, K::borrow(high)).map(|order| order.is_ge())
+            K::order_entry(&self.pool, *last, K::borrow(high)).map(Ordering::is_ge)
         };
         let mut is_misplaced = entries.first().map_or(Ok(false), is_below)?;
         if let (Some(last), Some((_, high))) = (entries.last(), &high) {

@@ -246,7 +246,7 @@ impl<C: CellLayout> CommitWord<C> {
     fn is_one_write(self) -> bool {
         let (added, dropped) = (self.valid() & !self.former(), self.former() & !self.valid());
         let dropped_max = u32::from(C::KIND == CellKind::Pairs);
-        added.count_ones() == 1 && dropped.count_ones() <= dropped_max
+        added.is_power_of_two() && dropped.count_ones() <= dropped_max
     }
 
     /// Returns the sum.

@@ -67,7 +67,9 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
             if leaf.added.len() > leaf.free_slots().count_ones() as usize {
                 let division = self.write_behind((of, leaf), &added[leaf.added.clone()]);
                 divisions.push(division.inspect_err(|_| {
-                    divisions.iter().for_each(|other| self.release_behind(&other.behind));
+                    for other in &divisions {
+                        self.release_behind(&other.behind);
+                    }
                 })?);
             }
         }

@@ -214,14 +214,14 @@ fn single_writes_go_on_in_cells_of_batches() {
         apply(&mut model, &writes);
         for _ in 0..random(&mut state) % 20 {
             let (key, index) = (key(random(&mut state) % 90), file.index());
-            let old = if !random(&mut state).is_multiple_of(3) {
+            let old = if random(&mut state).is_multiple_of(3) {
+                model.remove(&key);
+                index.remove_pair(&key).unwrap()
+            } else {
                 let new = new(&mut state);
                 let word = value(&index.pool, &key, &new);
                 model.insert(key.clone(), new);
                 index.upsert_pair(&key, word).unwrap()
-            } else {
-                model.remove(&key);
-                index.remove_pair(&key).unwrap()
             };
             retire(&index.pool, old.into_iter().collect());
         }

@@ -285,7 +285,7 @@ fn an_older_record_does_not_count() {
     put_record(&index, b"a key with a record", b"new");
     let bytes = first_bytes(&index);
     let leaf = LeafBytes::new(index.first.offset(), &bytes);
-    let found: Vec<_> = leaf.cells(0, |_| Ok(1)).collect();
+    let found: Vec<_> = leaf.cells(up_to(0), |_| Ok(1)).collect();
     // Only the newest write of each cell is fresh.
     let entries = |cells: &[CellBytes]| cells.iter().map(|cell| cell.entries.len()).sum::<usize>();
     assert!(entries(&found) <= entries(&before));
