@@ -262,7 +262,7 @@ fn batches_meet_their_budgets() {
     assert_eq!(cost().1, 2, "the fences of any batch");
     store.commit(&puts((0..100).map(|number| 10 * number + 6), b"2")).unwrap().unwrap();
     let (lines, fences) = cost();
-    assert!(lines < 300 && fences == 4, "{lines}: each entry and leaf once, and the log");
+    assert!(lines < 220 && fences == 2, "{lines} lines: each cell once, and the number");
 }
 
 /// A pair above the keys of a batch moves to the last of its new leaves. While only the first of

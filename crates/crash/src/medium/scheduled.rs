@@ -42,8 +42,8 @@ struct Log {
 }
 
 /// The exposed point at which a thread loses its turn. A point is *exposed* if others may see a
-/// store that no fence of the thread has followed, or whose copy it has not waited for: right before
-/// its next fence, right after it lets a latch go, and right before it waits for its copies.
+/// store that no fence of the thread has followed, or whose copy it has not waited for: right
+/// before its next fence, right after it lets a latch go, and right before it waits.
 #[derive(Debug)]
 struct Stop {
     /// The thread, counted from 1.

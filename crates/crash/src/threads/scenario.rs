@@ -517,10 +517,8 @@ impl<'a, K: Key> Run<'a, K> {
             let history = Arc::new(StoreHistory::compile(&trace, crashes.mode));
             let judge =
                 |medium: &LazyImage, span: &dyn Fn() -> Span| self.recovered(medium, &calls, span);
-            // On a disk a power failure leaves a number of copies. Those before an answer are of all
-            // moments until the wait for the next one.
-            let is_of_copies = crashes.mode == PersistenceModel::Disk;
-            let found = if order.is_whole() || is_of_copies {
+            // On a disk the images of before an answer last until the next copy is waited for.
+            let found = if order.is_whole() || crashes.mode == PersistenceModel::Disk {
                 crashes.explore(&history, &calls, &judge)
             } else {
                 crashes.explore_moments(&history, &calls, &moments, &judge)
