@@ -22,13 +22,13 @@ impl Store {
     /// let short = bristlecone::Store::insert_cost(8, 8);
     /// assert_eq!((short.lines, short.fences), (1, 1));
     /// let long = bristlecone::Store::insert_cost(20, 100); // A record of 136 B: three lines.
-    /// assert_eq!((long.lines, long.fences), (4, 1));
+    /// assert_eq!((long.lines, long.fences), (4, 2));
     /// ```
     pub const fn insert_cost(key_bytes: usize, value_bytes: usize) -> Cost {
         let index = Flagship::SPEC.budget.insert;
         let record = record_lines(key_bytes, value_bytes);
-        // One fence makes the record and the entry durable.
-        Cost::new(index.lines + record, index.fences)
+        // One fence is for the record, before its entry.
+        Cost::new(index.lines + record, index.fences + if record > 0 { 1 } else { 0 })
     }
 }
 

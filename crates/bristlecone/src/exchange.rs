@@ -54,11 +54,9 @@ impl<M: Medium> Store<M> {
     /// # Persist order
     /// ```text
     /// N record            its lines   not for a pair of up to 8 B + 8 B, nor without a new value
-    /// index.replace, insert or remove: ..
-    ///   |                             only for a record that replaces a value in a full cell
-    ///   C                 8 B         crash before C: the old state; after C: the new state, but
-    ///   |                             recovery undoes C if the record is torn
-    ///                     -> durable  budget: the record's lines, that fence, and the index's
+    /// index.replace, insert or remove: .. |
+    ///   C                 8 B         crash before C: the old state; after C: the new state
+    ///                     -> durable  budget: the record's lines, a fence for it, and the index's
     ///                                 update, insert or remove; nothing if the comparison fails
     /// ```
     pub fn compare_exchange(

@@ -57,8 +57,7 @@
 //! Damage that a method detects is an [`Error`] with file and offset, and no panic. A record is
 //! checked when its value is read. A leaf is checked by recovery, by [`Store::check`], and by the
 //! first operation that reads it after an open. Some damage passes every check: an older state of a
-//! line, for one, has a valid checksum. If a crash follows, damage to a record that was written
-//! since the open may pass for a torn one: the next open then undoes its write.
+//! line, for one, has a valid checksum.
 //!
 //! # Cost
 //!

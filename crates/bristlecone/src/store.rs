@@ -1,9 +1,8 @@
 //! The store: an index of pairs, and the life cycle of the records that its entries name.
 //!
-//! 1. A short pair lies in a leaf. Any other is a record of key and value. The record is flushed
-//!    before the index points to it, and never changes after that; recovery undoes a write whose
-//!    record a crash has torn. So a reader sees one whole pair, and one store of 8 B replaces a
-//!    value of any length.
+//! 1. A short pair lies in a leaf. Any other is a record of key and value. The record is durable
+//!    before the index points to it, and never changes after that. So a reader sees one whole pair,
+//!    and one store of 8 B replaces a value of any length.
 //! 2. A thread pins its epoch before it takes a value out of the index, and unpins after it has
 //!    read the record. A record is retired after the index has stopped pointing to it. So no thread
 //!    reads a record that was freed.
@@ -141,10 +140,9 @@ impl<M: Medium> Store<M> {
     /// ```text
     /// N record            its lines   not for a pair of up to 8 B + 8 B
     /// index.upsert: ..                crash before C: the old state; the record is free
-    ///   |                             only for a record that replaces a value in a full cell
-    ///   C                 8 B         crash after C: all of `value`; recovery undoes C if the
-    ///   |                             record is torn -> durable
-    ///                                 budget: the record's lines, that fence, and the upsert's
+    ///   |                             only with a record
+    ///   C                 8 B         crash after C: all of `value` -> durable
+    ///                                 budget: the record's lines, a fence for it, the upsert's
     /// ```
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key.as_ref(), value.as_ref(), WriteMode::Upsert).map(|_| ())

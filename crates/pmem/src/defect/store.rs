@@ -11,11 +11,11 @@ defects! {
         "a compaction unpins and pins between the lookup of a record and its copy",
         "a record that is read unpinned",
     ),
-    /// A write that replaces a value in a full cell does not fence the new record before.
+    /// A write does not fence the record of a value before the cell that names it.
     ValueRecordUnfenced = own(
         "store",
         "value-record-unfenced",
-        "one fence covers a new record and the value word in place that names it",
+        "one fence covers a new record and the cell that names it",
         "one fence for what is published and what publishes it",
     ),
     /// A write of the store returns when it is fenced.
@@ -66,13 +66,6 @@ defects! {
         "batch-kept",
         "recovery keeps what a batch has written to some of its cells",
         "changes of several nodes that are committed one by one",
-    ),
-    /// The note of a record has a check of its key alone.
-    OlderValue = own(
-        "store",
-        "older-value",
-        "an older record of the same key, in the block that a torn one has got, passes for it",
-        "a torn record that looks whole",
     ),
     /// An update does not keep the encoding that it replaces.
     EncodingLost = own(

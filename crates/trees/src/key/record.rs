@@ -23,7 +23,7 @@
 use super::format::{Header, check_of_sum, load_pair_sum, pair_record_bytes, value_offset};
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
 use bristlecone_pmem::line::LINE_BYTES;
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 use smallvec::{SmallVec, smallvec};
 
@@ -522,9 +522,6 @@ impl Key for Record {
     fn record_check<M: Medium>(pool: &Pool<M>, entry: Entry, hash: u64) -> Result<u64, Corrupt> {
         let stored = Self::stored(pool, entry.held_value())?;
         let Stored::Record { words, bytes, .. } = stored else { return Ok(hash) };
-        if M::INJECTS_DEFECTS && pool.medium().injects(Defect::OlderValue) {
-            return Ok(hash);
-        }
         Ok(check_of_sum(load_pair_sum(pool.medium(), words, bytes)))
     }
     fn verified_check<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {

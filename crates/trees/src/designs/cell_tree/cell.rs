@@ -391,7 +391,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
     /// has flushed. Returns the slot.
     ///
     /// ```text
-    /// W commit word            plain, if there is a note or a fresh slot and it is not
+    /// W commit word            plain, if there is a note and it is not
     /// W note                   if there is one
     /// W entry[j]
     /// C commit word   8 B      crash before C: slot j is free
@@ -425,8 +425,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         (former, word): (CommitWord<C>, CommitWord<C>),
         note: Option<Note>,
     ) {
-        // A fresh word may have the slot as one that it goes back to.
-        if note.is_some() || C::KIND == CellKind::Pairs && former.fresh_slot().is_some() {
+        if note.is_some() {
             self.make_plain(medium, former);
         }
         if let Some(note) = note
@@ -446,37 +445,6 @@ impl<'a, C: CellLayout> Cell<'a, C> {
             medium.store(&self.words[LAST], note.word());
         }
         self.flush(medium);
-    }
-
-    /// Writes `new` in the place of `entry` in `slot`: into a free slot of a cell of pairs, with a
-    /// note of its record, which the caller has flushed. Durable on return. Returns the new slot;
-    /// `None` if the cell is full.
-    ///
-    /// ```text
-    /// W commit word            plain, if it is not
-    /// W note
-    /// W entry[j]
-    /// C commit word   8 B      fresh: slot j in the place of `slot` if the record has its check
-    /// F cell |        -> durable      budget: 1 line, 1 fence
-    /// ```
-    #[inline]
-    pub(super) fn replace<M: Medium>(
-        self,
-        medium: &M,
-        (slot, entry): (usize, Entry),
-        new: Value,
-        note: Note,
-    ) -> Option<usize> {
-        let former = self.commit_word(medium);
-        let free = former.free_slot()?;
-        let entry_of_new = Entry { key: entry.key, value: new.word, encoding: new.encoding };
-        let word = former
-            .without_entry(slot, self.sum(slot, entry))
-            .with_entry(free, (0, new.encoding), self.sum(free, entry_of_new))
-            .with_fresh_for(free, slot, entry.encoding);
-        self.write_slot(medium, (free, entry_of_new), (former, word), Some(note));
-        let _ = medium.fence();
-        Some(free)
     }
 
     /// Stores the plain word if `word`, the commit word, is not plain. The caller flushes.

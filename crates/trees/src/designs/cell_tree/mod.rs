@@ -110,8 +110,6 @@ pub struct CellTreeIndex<M: Medium, K: Key, const BYTES: usize> {
     rows: LeafWordTable,
     /// The epoch of this open.
     epoch: u64,
-    /// `true` if a crash can tear a record that was not fenced. The death of a process cannot.
-    tears_records: bool,
     batches: Batches,
     key: PhantomData<fn() -> K>,
 }

@@ -1,7 +1,7 @@
 //! The store's interface to a cell tree, whose entries use every encoding of [`Record`].
 //!
-//! A caller passes a value that names a record once it has flushed the record: one fence makes both
-//! durable, and a [note](super::epoch) in the cell tells whether the record is whole.
+//! A caller passes a value that names a record once it has flushed the record: the index fences it
+//! before the cell that names it.
 
 use super::CellTreeIndex;
 use crate::index::{Order, TreeError, WriteMode};

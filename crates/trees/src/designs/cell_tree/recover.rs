@@ -25,7 +25,7 @@ use crate::leaf::slots;
 use crate::leaf_table::misplaced_key;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Defect, Domain, Medium, PmPtr, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
 use core::marker::PhantomData;
 use std::sync::Arc;
 
@@ -151,9 +151,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         }
         let separated: Vec<_> = found.iter().map(|(leaf, _)| *leaf).collect();
         let inner = Inner::build(&separated, K::EXACT)?;
-        let tears_records = !K::EXACT && pool.medium().domain() != Domain::ProcessCrash;
         let batches = Batches::new(batch);
-        Ok(Self { pool, first, inner, rows, epoch, tears_records, batches, key: PhantomData })
+        Ok(Self { pool, first, inner, rows, epoch, batches, key: PhantomData })
     }
 
     /// As [`build`](Self::build), over leaves that are not read.

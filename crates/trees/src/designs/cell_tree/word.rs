@@ -310,15 +310,6 @@ impl<C: CellLayout> CommitWord<C> {
         Self::new(self.plain().bits | FRESH | former << FORMER_SHIFT)
     }
 
-    /// Returns the word of a cell of pairs in which `slot` is fresh, and takes the place of the
-    /// entry in `dropped`, which has this encoding and is not valid any more.
-    #[inline(always)]
-    pub(super) fn with_fresh_for(self, slot: usize, dropped: usize, encoding: u8) -> Self {
-        let former = self.valid() & !(1 << slot) | 1 << dropped;
-        let word = self.plain().with_encoding(dropped, encoding);
-        Self::new(word.bits | FRESH | former << FORMER_SHIFT)
-    }
-
     /// Returns this word of a cell of pairs as that of a batch, which has found the plain word
     /// `former`. An entry that is new lies in a slot that was free.
     #[inline(always)]
@@ -462,17 +453,17 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_pairs_keeps_the_encoding_of_what_a_fresh_slot_replaces() {
+    fn a_word_of_pairs_keeps_the_encoding_of_what_a_batch_replaces() {
         let word = CommitWord::<PairCells>::default().with_entry(0, (9, 90), 8);
         let word = word.with_entry(2, (9, 7), 2);
         assert_eq!([0, 1, 2].map(|slot| word.encoding(slot)), [90, 0, 7]);
-        let fresh = word.without_entry(0, 8).with_entry(1, (9, 91), 4).with_fresh_for(1, 0, 90);
-        assert!(!fresh.is_foreign());
-        assert_eq!((fresh.fresh_slot(), fresh.valid(), fresh.former()), (Some(1), 0b110, 0b101));
-        assert_eq!([0, 1, 2].map(|slot| fresh.encoding(slot)), [90, 91, 7]);
-        assert_eq!([0, 1, 2].map(|slot| fresh.plain().encoding(slot)), [0, 91, 7]);
-        // Of a wide cell, no write drops an entry.
-        assert!(CommitWord::<WideCells>::new(fresh.bits).is_foreign());
+        let batched = word.without_entry(0, 8).with_entry(1, (9, 91), 4).with_batch(word);
+        assert!(!batched.is_foreign() && batched.is_batched());
+        assert_eq!((batched.valid(), batched.former()), (0b110, 0b101));
+        assert_eq!([0, 1, 2].map(|slot| batched.encoding(slot)), [90, 91, 7]);
+        assert_eq!([0, 1, 2].map(|slot| batched.plain().encoding(slot)), [0, 91, 7]);
+        // No batch writes to a wide cell.
+        assert!(CommitWord::<WideCells>::new(batched.bits).is_foreign());
         let either = word.with_either(5).with_encoding(2, 8);
         assert_eq!((either.sum(), either.plain().encoding(2), either.is_foreign()), (5, 8, false));
     }

@@ -9,7 +9,7 @@ use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf_table::{key_word, latch_leaf};
 use bristlecone_pmem::sync::{Exclusive, OnDram};
-use bristlecone_pmem::{Corrupt, Defect, Medium};
+use bristlecone_pmem::{Defect, Medium};
 use core::ops::ControlFlow;
 
 /// A row and the guard of its latch.
@@ -91,7 +91,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             return Ok(ControlFlow::Break(old));
         }
         if let Some(found) = found {
-            self.update_present::<C>((row, leaf), found, hash, value)?;
+            self.update_present::<C>(leaf, found, value);
             return Ok(ControlFlow::Break(old));
         }
         let (word, is_stored) = key_word(self, key, value.word, None)?;
@@ -99,7 +99,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let new = NewEntry { key, hash, entry };
         let cell = leaf.choose::<C, M>(medium, (row, notes), candidates);
         if let Some(cell) = cell.filter(|_| notes.count::<C>() + 1 < leaf.capacity::<C>()) {
-            self.insert_absent::<C>((row, leaf), cell, &new, is_stored)?;
+            self.insert_absent::<C>((row, leaf), cell, &new, is_stored);
             return Ok(ControlFlow::Break(None));
         }
         let is_done = self.split::<C>((row, held), &new, cell)?;
@@ -110,35 +110,25 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// new value, if there is one.
     ///
     /// ```text
-    /// A cell replace | -> durable        with a record, if the cell has a free slot
-    /// | A cell update | -> durable       with a record, into a full cell; else without the first
-    ///                                    fence; budget: 1 line, 1 fence; 2 with a record
+    /// |                                  with a record alone
+    /// A cell update | -> durable         budget: 1 line, 1 fence; 2 with a record
     /// ```
     #[inline(always)]
-    fn update_present<C: CellLayout>(
-        &self,
-        (row, leaf): (LeafWords<'_>, CellLeaf<'_>),
-        found: Placed,
-        hash: u64,
-        value: Value,
-    ) -> Result<(), Corrupt> {
-        let medium = self.pool.medium();
+    fn update_present<C: CellLayout>(&self, leaf: CellLeaf<'_>, found: Placed, value: Value) {
         let new = Entry { value: value.word, encoding: value.encoding, ..found.entry };
-        if K::HAS_ENCODINGS && self.tears_records && !key::stands_alone::<K, M>(&self.pool, new) {
-            let note = Note::new(K::record_check(&self.pool, new, hash)?, self.epoch);
-            self.clear_hidden_in::<C>(row, leaf, found.cell);
-            let cell = leaf.cell::<C>(found.cell);
-            if let Some(slot) = cell.replace(medium, (found.slot, found.entry), value, note) {
-                row.set_tag::<M>((found.cell, found.slot), 0);
-                row.set_tag::<M>((found.cell, slot), tag_of(hash));
-                return Ok(());
-            }
-            if !(M::INJECTS_DEFECTS && medium.injects(Defect::ValueRecordUnfenced)) {
-                let _ = medium.fence();
-            }
+        self.fence_record(new);
+        leaf.cell::<C>(found.cell).update(self.pool.medium(), found.slot, found.entry, value);
+    }
+
+    /// Fences the record that an entry names as its value, if there is one. The caller has flushed
+    /// it.
+    #[inline(always)]
+    fn fence_record(&self, entry: Entry) {
+        let medium = self.pool.medium();
+        let is_skipped = M::INJECTS_DEFECTS && medium.injects(Defect::ValueRecordUnfenced);
+        if K::HAS_ENCODINGS && !key::stands_alone::<K, M>(&self.pool, entry) && !is_skipped {
+            let _ = medium.fence();
         }
-        leaf.cell::<C>(found.cell).update(medium, found.slot, found.entry, value);
-        Ok(())
     }
 
     /// Inserts an absent key into `cell` of its latched leaf, which has a free slot. Durable on
@@ -146,8 +136,9 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// new one.
     ///
     /// ```text
-    /// A add |              -> durable    with a note of the new record, if there is one
-    ///                                    budget: 1 line, 1 fence
+    /// |                                  with a record of a value alone
+    /// A add |              -> durable    with a note of the record of a key, if it is new
+    ///                                    budget: 1 line, 1 fence; 2 with a record of a value
     /// ```
     #[inline(always)]
     fn insert_absent<C: CellLayout>(
@@ -156,18 +147,11 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         cell: usize,
         new: &NewEntry<K::Ref<'_>>,
         is_stored: bool,
-    ) -> Result<(), Corrupt> {
-        let has_record =
-            is_stored || K::HAS_ENCODINGS && !key::stands_alone::<K, M>(&self.pool, new.entry);
-        let note = if has_record && self.tears_records {
-            let check = K::record_check(&self.pool, new.entry, new.hash)?;
-            Some(Note::new(check, self.epoch))
-        } else {
-            None
-        };
+    ) {
+        self.fence_record(new.entry);
+        let note = (is_stored && !K::EXACT).then(|| Note::new(new.hash, self.epoch));
         self.add::<C>(row, leaf, cell, (new.hash, new.entry), note);
         let _ = self.pool.medium().fence();
-        Ok(())
     }
 
     /// Removes the hidden entries of a cell of a latched leaf. Durable with the next change of the
