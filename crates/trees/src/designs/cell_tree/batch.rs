@@ -326,7 +326,7 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
             let cell = self.leaf.cell::<PairCells>(index);
             cell.put(medium, slot, entry);
             let word = &mut words[index].1;
-            *word = word.with_entry(slot, (0, entry.encoding), cell.sum(slot, entry));
+            *word = cell.with_entry(*word, (slot, 0), entry);
         }
         for index in slots(self.touched) {
             let (former, word) = words[index];

@@ -178,10 +178,30 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
         (mixed ^ mixed >> 32) & SUM_MASK
     }
 
+    /// Returns the sum of a cell in use without entries, which tells it from one of another place.
+    #[inline(always)]
+    fn empty_sum(self) -> u64 {
+        self.sum(SLOTS_MAX, Entry::default())
+    }
+
     /// Returns the sum of the entries that count if `word` is the commit word.
     fn content_sum<R: ReadWords<W>>(self, medium: &R, word: CommitWord<C>) -> u64 {
         let sum = |slot| self.sum(slot, self.entry_of(medium, slot, word));
-        slots(word.valid()).fold(0, |all, slot| all ^ sum(slot))
+        let empty = if word.is_used() { self.empty_sum() } else { 0 };
+        slots(word.valid()).fold(empty, |all, slot| all ^ sum(slot))
+    }
+
+    /// Returns the plain word in which `slot`, which is free in `word`, holds `entry`, whose key
+    /// has this tag.
+    #[inline(always)]
+    pub(super) fn with_entry(
+        self,
+        word: CommitWord<C>,
+        (slot, tag): (usize, u8),
+        entry: Entry,
+    ) -> CommitWord<C> {
+        let first = if word.is_used() { 0 } else { self.empty_sum() };
+        word.with_entry(slot, (tag, entry.encoding), self.sum(slot, entry) ^ first)
     }
 
     /// Returns the commit word that counts: that of the cell, or, if a crash has interrupted an
@@ -222,7 +242,7 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
             |before, dropped| {
                 let entry = self.entry_of(medium, dropped, word);
                 // Cells of pairs alone drop an entry, and their words have no tags.
-                before.with_entry(dropped, (0, entry.encoding), self.sum(dropped, entry))
+                self.with_entry(before, (dropped, 0), entry)
             },
         )
     }
@@ -409,7 +429,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         let Some(slot) = former.free_slot() else {
             unreachable!("the caller has found a free slot")
         };
-        let word = former.with_entry(slot, (tag_of(hash), entry.encoding), self.sum(slot, entry));
+        let word = self.with_entry(former, (slot, tag_of(hash)), entry);
         let word = if note.is_some() { word.with_fresh(slot) } else { word };
         self.write_slot(medium, (slot, entry), (former, word), note);
         slot
@@ -555,8 +575,7 @@ impl<C: CellLayout> NewCell<C> {
             unreachable!("the caller has found a free slot")
         };
         self.entries[slot] = entry;
-        let marks = (tag_of(hash), entry.encoding);
-        self.word = self.word.with_entry(slot, marks, cell.sum(slot, entry));
+        self.word = cell.with_entry(self.word, (slot, tag_of(hash)), entry);
         slot
     }
 

@@ -12,7 +12,7 @@
 //! | 10..34 | tags | of a wide cell: a byte of the key's hash for each valid slot, never 0 |
 //! | | encodings | of a cell of pairs: a byte for each slot that is valid, or was as former says |
 //! | | former sum | of a dense cell, if op is 1: the low bits of the sum before the update |
-//! | 34..64 | sum | the exclusive or of the sums of all valid entries |
+//! | 34..64 | sum | the exclusive or of the sums of all valid entries, and of slot 4 with zeros |
 //!
 //! Bits without a meaning are zero. A cell that was never used has the commit word 0, so one that
 //! damage has zeroed is told from an empty one.
