@@ -562,12 +562,12 @@ impl<'a> CellLeaf<'a> {
         medium.flush(&self.words[..HEADER_WORDS]);
     }
 
-    /// Writes a new leaf: its header and its cells. Durable after the next fence. A cell without
-    /// entries is written only if the block's last use has left something there.
+    /// Writes a new leaf: its header and its cells. Durable after the next fence. The cells
+    /// without entries are written only if the block's last use has left something in one of them.
     ///
     /// ```text
     /// N header, cells with entries
-    /// W commit word = 0, F cell        in each other cell whose commit word is not 0
+    /// W commit word = 0, F cell        in each other cell, if the block was a leaf before
     /// ```
     pub(super) fn format<C: CellLayout, M: Medium>(
         self,
@@ -583,12 +583,16 @@ impl<'a> CellLeaf<'a> {
         header[EPOCH] = self.epoch_word(0);
         header[BATCH] = number::word_of(self.at.offset(), 0);
         medium.fill(&self.words[..LINE_WORDS], &bytes_of(header));
-        for (index, new) in cells.iter().enumerate() {
-            let cell = self.cell::<C>(index);
-            if new.word != CommitWord::default() {
+        let empty = CommitWord::default();
+        let all = || cells.iter().enumerate().map(|(index, new)| (self.cell::<C>(index), new));
+        let mut idle = all().filter(|(_, new)| new.word == empty);
+        // The first cell that was used tells it. What a crash has left of the others is not read.
+        let was_used = idle.any(|(cell, _)| cell.commit_word(medium) != empty);
+        for (cell, new) in all() {
+            if new.word != empty {
                 medium.fill(cell.words, &bytes_of(new.words()));
-            } else if cell.commit_word(medium) != new.word {
-                cell.set_commit_word(medium, new.word);
+            } else if was_used {
+                cell.set_commit_word(medium, empty);
                 if !(M::INJECTS_DEFECTS && medium.injects(Defect::CellsKept)) {
                     cell.flush(medium);
                 }

@@ -156,7 +156,7 @@ fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
 pub(super) type ShownEntries = ([u64; ENTRIES_MAX], [Entry; ENTRIES_MAX], usize);
 
 /// Returns the entries of a leaf, which have the prefixes of their keys, except for those that
-/// `notes` hides. No branch depends on the slots that are in use.
+/// `notes` hides. In a cell that has some, no branch depends on the slots that are in use.
 #[inline(always)]
 pub(super) fn shown_entries<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
@@ -170,6 +170,9 @@ pub(super) fn shown_entries<C: CellLayout, K: Key, M: Medium>(
     let mut count = 0;
     for cell in 0..leaf.cells() {
         let shown = leaf.shown_in::<C, M>(medium, notes, cell);
+        if shown == 0 {
+            continue; // A block's last use may have left anything there.
+        }
         for slot in 0..C::KIND.slots() {
             let entry = leaf.entry::<C, M>(medium, cell, slot);
             (prefixes[count], entries[count]) = (K::entry_prefix(pool, entry)?, entry);
