@@ -32,7 +32,7 @@ use crate::open::kind_of;
 use crate::scan::Pair;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Corrupt, Journaled, PmPtr};
-use bristlecone_trees::designs::cell_tree::{Ended, LeafBytes};
+use bristlecone_trees::designs::cell_tree::LeafBytes;
 use claims::Claims;
 use source::Source;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -110,8 +110,8 @@ pub fn salvage(path: impl AsRef<Path>) -> Result<Salvage, Error> {
 #[must_use = "a salvage reads little before `next` is called"]
 pub struct Salvage {
     source: Source,
-    /// What had ended when a crash came.
-    ended: Ended,
+    /// The number of the newest committed batch. If it is not known, all count.
+    batch: u64,
     /// The run of leaves that is being read.
     run: Option<Run>,
     /// The leaves that a search has found; `None` before a search.
@@ -168,7 +168,7 @@ impl Salvage {
     fn new(source: Source) -> Self {
         let mut salvage = Self {
             source,
-            ended: Ended::UNKNOWN,
+            batch: u64::MAX,
             run: None,
             found: None,
             is_broken: false,
@@ -178,8 +178,8 @@ impl Salvage {
         };
         match salvage.source.first_leaf().and_then(|at| salvage.enter(at)) {
             Ok(leaf) => {
-                match leaf.ended() {
-                    Ok(ended) => salvage.ended = ended,
+                match leaf.batch() {
+                    Ok(batch) => salvage.batch = batch,
                     Err(damage) => salvage.items.push_back(Err(damage)),
                 }
                 salvage.begin(leaf, Vec::new());
@@ -267,7 +267,7 @@ impl Salvage {
         if let Ok(low) = self.source.low_key(leaf) {
             return Some(low.to_vec());
         }
-        let cells = leaf.cells(self.ended, |entry| self.source.check(entry));
+        let cells = leaf.cells(self.batch);
         let entries = cells.filter(|cell| cell.is_whole).flat_map(|cell| cell.entries);
         entries.filter_map(|entry| Some(self.source.pair(entry).ok()?.0)).min()
     }
@@ -292,7 +292,7 @@ impl Salvage {
             name(&mut self.items, damage);
         }
         let mut pairs = Vec::new();
-        for cell in leaf.cells(self.ended, |entry| self.source.check(entry)) {
+        for cell in leaf.cells(self.batch) {
             if let Some(damage) = cell.damage {
                 name(&mut self.items, damage);
             }
@@ -350,7 +350,7 @@ impl Salvage {
                 && let Ok(leaf) = self.source.leaf(start.at)
             {
                 if leaf.low() == Ok(0) {
-                    self.ended = leaf.ended().unwrap_or(Ended::UNKNOWN);
+                    self.batch = leaf.batch().unwrap_or(u64::MAX);
                 }
                 self.begin(leaf, start.key);
                 return self.run.take();

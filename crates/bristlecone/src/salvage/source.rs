@@ -8,7 +8,7 @@ use bristlecone_pmem::pool::{HEADER_BYTES, PoolError, Root, check_version};
 use bristlecone_trees::designs::cell_tree::LeafBytes;
 use bristlecone_trees::key::format::RecordBytes;
 use bristlecone_trees::key::{Bytes, Entry, InlinePair};
-use bristlecone_trees::{Design, Key, Record};
+use bristlecone_trees::{Design, Record};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -110,16 +110,6 @@ impl Source {
         let (key, value) = record.pair(&bytes)?;
         Record::verify_prefix(entry, key)?;
         Ok((key.to_vec(), value.to_vec()))
-    }
-
-    /// Returns the number by which the note of a cell knows the record of `entry`.
-    pub(super) fn check(&self, entry: Entry) -> Result<u64, Corrupt> {
-        if let Some(pair) = InlinePair::of(entry)? {
-            return Ok(Record::hash(pair.key()));
-        }
-        self.pair(entry)?;
-        let (record, bytes) = self.record(entry.value)?;
-        record.check(&bytes)
     }
 
     /// Calls `found` with every block of the file whose header, or whose link, has the check of a

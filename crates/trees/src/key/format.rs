@@ -209,13 +209,6 @@ const fn location_hash(at: u64) -> u64 {
     at.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Returns the check of a record, by which a note knows it: a hash of its sum, which covers header,
-/// key, value and place.
-#[inline(always)]
-pub(super) const fn check_of_sum(sum: u32) -> u64 {
-    (sum as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
 /// Returns the sum that follows a value of `bytes` bytes. `words` begin with the value.
 #[inline(always)]
 pub(super) fn load_pair_sum<M: Medium>(medium: &M, words: &[PmWord], bytes: usize) -> u32 {
@@ -292,15 +285,6 @@ impl RecordBytes {
         header.verify_key(at, key)?;
         header.verify_pair(at, key, value, u32::from_le_bytes(*sum))?;
         Ok((key, value))
-    }
-
-    /// Returns the number by which a note in a leaf knows the record whose bytes are `record`.
-    ///
-    /// # Errors
-    /// As [`pair`](Self::pair).
-    pub fn check(self, record: &[u8]) -> Result<u64, Corrupt> {
-        let (key, value) = self.pair(record)?;
-        Ok(check_of_sum(self.header.pair_sum(self.at, key, value)))
     }
 
     const fn too_short(self, expected: u64, record: &[u8]) -> Corrupt {

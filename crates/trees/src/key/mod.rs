@@ -191,23 +191,6 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<R, Corrupt> {
         Ok(read(Self::borrow(&Self::read_entry(pool, entry)?)))
     }
-    /// Returns a number that depends on all of the record of an entry that has one. Verifies
-    /// nothing. `hash` is the hash of its key.
-    ///
-    /// # Errors
-    /// The entry is damaged.
-    #[inline(always)]
-    fn record_check<M: Medium>(_pool: &Pool<M>, _entry: Entry, hash: u64) -> Result<u64, Corrupt> {
-        Ok(hash)
-    }
-    /// Returns the [`record_check`](Self::record_check) of an entry, and verifies all of its
-    /// record.
-    ///
-    /// # Errors
-    /// The entry, or its record, is damaged.
-    fn verified_check<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
-        Self::with_entry(pool, entry, Self::hash)
-    }
     /// Returns the block that an entry owns for its key, and the block's bytes, if it owns one. The
     /// index retires the block when it removes the entry.
     ///

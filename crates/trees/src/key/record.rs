@@ -20,7 +20,7 @@
 //! 3. The encoding gives the size of a record of up to 174 lines, so recovery marks such a record
 //!    without reading it.
 
-use super::format::{Header, check_of_sum, load_pair_sum, pair_record_bytes, value_offset};
+use super::format::{Header, load_pair_sum, pair_record_bytes, value_offset};
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
@@ -517,18 +517,6 @@ impl Key for Record {
             return Ok(read(&bytes[..length]));
         }
         Ok(read(&Self::read_entry(pool, entry)?))
-    }
-    #[inline]
-    fn record_check<M: Medium>(pool: &Pool<M>, entry: Entry, hash: u64) -> Result<u64, Corrupt> {
-        let stored = Self::stored(pool, entry.held_value())?;
-        let Stored::Record { words, bytes, .. } = stored else { return Ok(hash) };
-        Ok(check_of_sum(load_pair_sum(pool.medium(), words, bytes)))
-    }
-    fn verified_check<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
-        let key = Self::read_entry(pool, entry)?;
-        let stored = Self::stored(pool, entry.held_value())?;
-        stored.copy_out(pool, &key, &mut vec![0; stored.len()])?;
-        Self::record_check(pool, entry, Self::hash(&key))
     }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Ok(None)

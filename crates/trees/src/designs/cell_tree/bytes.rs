@@ -6,7 +6,6 @@
 //!    header hides none.
 
 use super::cell::{Cell, ReadWords};
-use super::epoch::Ended;
 use super::leaf::{CellLeaf, ZEROED, cells_of};
 use super::word::{CellKind, CommitWord, PairCells};
 use crate::key::{Entry, Record};
@@ -44,8 +43,7 @@ pub struct CellBytes {
     pub entries: Vec<Entry>,
     /// `true` if the sum of the cell vouches for the entries.
     pub is_whole: bool,
-    /// The damage of the cell, or of the record that its newest write names. Nothing tells a record
-    /// that a crash has torn from one that was damaged before the next open.
+    /// The damage of the cell.
     pub damage: Option<Corrupt>,
 }
 
@@ -68,12 +66,14 @@ impl LeafBytes {
         self.at
     }
 
-    /// Compares the header with its checksums, but for the [link](Self::next).
+    /// Compares the header with its checksums, but for the [link](Self::next) and the number of the
+    /// [batch](Self::batch).
     ///
     /// # Errors
     /// The header is damaged, or the leaf is of another kind.
     pub fn verify_header(&self) -> Result<(), Corrupt> {
         self.low()?;
+        self.leaf().epoch(&InDram)?;
         self.leaf().used_of(&InDram, CellKind::Pairs).map(drop)
     }
 
@@ -93,28 +93,22 @@ impl LeafBytes {
         self.leaf().low_of(&InDram, CellKind::Pairs)
     }
 
-    /// Returns what had ended when a crash came, if this is the first leaf.
+    /// Returns the number of the newest committed batch, if this is the first leaf.
     ///
     /// # Errors
-    /// The check of the epoch, or that of the number of the newest batch, does not fit.
-    pub fn ended(&self) -> Result<Ended, Corrupt> {
-        let (epoch, batch) = (self.leaf().epoch(&InDram)?, self.leaf().batch(&InDram)?);
-        Ok(Ended { epoch, batch })
+    /// The check of the number does not fit.
+    pub fn batch(&self) -> Result<u64, Corrupt> {
+        self.leaf().batch(&InDram)
     }
 
-    /// Yields the cells. If a crash has torn the newest write of a cell, its entries are those of
-    /// before. `ended` is [that](Self::ended) of the first leaf. `check` returns the
-    /// [check](crate::key::format::RecordBytes::check) of the record of an entry.
-    pub fn cells(
-        &self,
-        ended: Ended,
-        mut check: impl FnMut(Entry) -> Result<u64, Corrupt>,
-    ) -> impl Iterator<Item = CellBytes> {
+    /// Yields the cells. If a crash has torn the newest write of a cell, or that is of a later batch
+    /// than `committed`, its entries are those of before.
+    pub fn cells(&self, committed: u64) -> impl Iterator<Item = CellBytes> {
         let used = self.leaf().used_of(&InDram, CellKind::Pairs).unwrap_or(0);
         (0..cells_of(Self::BYTES)).map(move |index| {
             let cell = self.leaf().cell::<PairCells>(index);
             let in_use = used >> index & 1 == 1;
-            read_cell(cell, in_use, ended, &mut check)
+            read_cell(cell, in_use, committed)
         })
     }
 
@@ -129,37 +123,27 @@ impl LeafBytes {
 
 /// Returns what is left of `cell`, which was in use when the link of its leaf was set, if
 /// `in_use`.
-fn read_cell(
-    cell: Cell<'_, PairCells, u64>,
-    in_use: bool,
-    ended: Ended,
-    check: impl FnOnce(Entry) -> Result<u64, Corrupt>,
-) -> CellBytes {
-    let settled = cell.settled_by::<Record, _>(&InDram, ended, check);
+fn read_cell(cell: Cell<'_, PairCells, u64>, in_use: bool, committed: u64) -> CellBytes {
     let entries = |word: CommitWord<PairCells>, shown| {
         slots(shown).map(|slot| cell.entry_of(&InDram, slot, word)).collect()
     };
-    let Ok(word) = cell.fitting(&InDram) else {
-        let word = cell.commit_word(&InDram);
-        let mut entries: Vec<Entry> = entries(word, word.valid());
-        entries.retain(|entry| !Record::is_inline(entry.encoding));
-        return CellBytes { entries, is_whole: false, damage: settled.err() };
+    let word = match cell.fitting(&InDram) {
+        Ok(word) => word,
+        Err(damage) => {
+            let word = cell.commit_word(&InDram);
+            let mut entries: Vec<Entry> = entries(word, word.valid());
+            entries.retain(|entry| !Record::is_inline(entry.encoding));
+            return CellBytes { entries, is_whole: false, damage: Some(damage) };
+        }
     };
     let at = cell.at();
-    let (word, shown, damage) = match (settled, cell.fresh(&InDram)) {
-        (Ok(before), Some((slot, note))) if before != word => {
-            let what = "record of the newest write of a cell: torn by a crash, or damaged";
-            let expected = note.word();
-            (before, before.valid(), Some(Corrupt { at, what, expected, found: slot as u64 }))
-        }
-        // The record of the fresh slot is damaged.
-        (Err(damage), Some((slot, _))) => (word, word.valid() & !(1 << slot), Some(damage)),
+    let (word, shown, damage) = match cell.committed(&InDram, word, committed) {
         // The number of the batch is damaged: what it has changed is not known.
-        (Err(damage), None) => (word, word.valid() & word.former(), Some(damage)),
-        (Ok(word), _) if in_use && !word.is_used() => {
+        Err(damage) => (word, word.valid() & word.former(), Some(damage)),
+        Ok(word) if in_use && !word.is_used() => {
             (word, 0, Some(Corrupt { at, what: ZEROED, expected: 1, found: 0 }))
         }
-        (Ok(word), _) => (word, word.valid(), None),
+        Ok(word) => (word, word.valid(), None),
     };
     CellBytes { entries: entries(word, shown), is_whole: true, damage }
 }

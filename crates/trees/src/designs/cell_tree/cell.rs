@@ -204,35 +204,23 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
         word.with_entry(slot, (tag, entry.encoding), self.sum(slot, entry) ^ first)
     }
 
-    /// Returns the commit word that counts: that of the cell, or, if a crash has interrupted an
-    /// operation, the plain one from before. `ended` tells what no crash has interrupted; `check`
-    /// returns the check of the record of an entry, if all of it is whole.
+    /// Returns the commit word that counts: `word`, which fits the cell, or, if its newest change is
+    /// of a later batch than `committed`, the plain one from before.
     ///
     /// # Errors
-    /// The cell is damaged, or the record of its fresh slot.
-    pub(super) fn settled_by<K: Key, R: ReadWords<W>>(
+    /// The number of the batch is damaged.
+    pub(super) fn committed<R: ReadWords<W>>(
         self,
         medium: &R,
-        ended: Ended,
-        check: impl FnOnce(Entry) -> Result<u64, Corrupt>,
+        word: CommitWord<C>,
+        committed: u64,
     ) -> Result<CommitWord<C>, Corrupt> {
-        let word = self.fitting(medium)?;
-        if word.is_batched() {
-            let number = number::in_word(self.at, medium.read(&self.words[LAST]))?;
-            let counts = number <= ended.batch || medium.has_defect(Defect::BatchKept);
-            return Ok(if counts { word } else { self.before_write(medium, word) });
-        }
-        let Some((slot, note)) = self.fresh(medium) else { return Ok(word) };
-        let found = check(self.entry_of(medium, slot, word));
-        let is_whole = |&check: &u64| note.is_of(check) || medium.has_defect(Defect::OlderRecord);
-        if medium.has_defect(Defect::FreshUnchecked) || found.as_ref().is_ok_and(is_whole) {
+        if !word.is_batched() {
             return Ok(word);
         }
-        if !K::EXACT && note.epoch > ended.epoch {
-            return Ok(self.before_write(medium, word));
-        }
-        let (what, found) = ("record of an entry, or its check", found?);
-        Err(Corrupt { at: self.at, what, expected: note.word(), found })
+        let number = number::in_word(self.at, medium.read(&self.words[LAST]))?;
+        let counts = number <= committed || medium.has_defect(Defect::BatchKept);
+        Ok(if counts { word } else { self.before_write(medium, word) })
     }
 
     /// Returns the plain commit word before the newest write, if `word` is fresh or batched.
@@ -290,7 +278,7 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
         fits.then(|| word.plain().with_sum(found))
     }
 
-    /// Returns the slot that is fresh, and the note of its record.
+    /// Returns the slot of a wide cell that is fresh, and the note of its record.
     pub(super) fn fresh<R: ReadWords<W>>(self, medium: &R) -> Option<(usize, Note)> {
         let slot = self.commit_word(medium).fresh_slot()?;
         Some((slot, Note::of_word(medium.read(&self.words[LAST]))))
@@ -310,7 +298,8 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
 }
 
 impl<'a, C: CellLayout> Cell<'a, C> {
-    /// As [`settled_by`](Self::settled_by), of a cell in `pool`, whose records it verifies.
+    /// Returns the commit word that counts: that of the cell, or, if a crash has interrupted an
+    /// operation, the plain one from before. `ended` tells what no crash has interrupted.
     ///
     /// # Errors
     /// The cell is damaged, or the record of its fresh slot.
@@ -319,8 +308,22 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         pool: &Pool<M>,
         ended: Ended,
     ) -> Result<CommitWord<C>, Corrupt> {
-        let check = |entry| K::verified_check(pool, entry);
-        self.settled_by::<K, M>(pool.medium(), ended, check)
+        let medium = pool.medium();
+        let word = self.fitting(medium)?;
+        let Some((slot, note)) = self.fresh(medium) else {
+            return self.committed(medium, word, ended.batch);
+        };
+        let found = K::with_entry(pool, self.entry_of(medium, slot, word), K::hash);
+        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
+        let is_whole = |&hash: &u64| note.is_of(hash) || injects(Defect::OlderRecord);
+        if injects(Defect::FreshUnchecked) || found.as_ref().is_ok_and(is_whole) {
+            return Ok(word);
+        }
+        if !K::EXACT && note.epoch > ended.epoch {
+            return Ok(self.before_write(medium, word));
+        }
+        let (what, found) = ("record of an entry, or its check", found?);
+        Err(Corrupt { at: self.at, what, expected: note.word(), found })
     }
 
     /// Stores the key of an entry into a free slot.

@@ -30,7 +30,7 @@ pub(super) const EPOCH_MAX: u64 = u64::MAX >> EPOCH_SHIFT;
 /// What had ended when a crash came. A recovery takes back later inserts whose records are torn,
 /// and all later batches.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub(super) struct Ended {
     /// The newest epoch whose inserts have all been fenced.
     pub(super) epoch: u64,
     /// The number of the newest [batch](super::batch) that is committed.
@@ -40,8 +40,6 @@ pub struct Ended {
 impl Ended {
     /// Everything, as after a clean close.
     pub(super) const ALL: Self = Self { epoch: EPOCH_MAX, batch: u64::MAX };
-    /// What counts where the first leaf does not tell: whole records, and all batches.
-    pub const UNKNOWN: Self = Self { epoch: 0, batch: u64::MAX };
 }
 
 /// The note of a record, in the last word of a fresh cell.

@@ -51,7 +51,6 @@ mod word;
 mod write;
 
 pub use bytes::{CellBytes, LeafBytes};
-pub use epoch::Ended;
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;

@@ -230,23 +230,18 @@ impl<C: CellLayout> CommitWord<C> {
         let tags = |slots| if C::KIND == CellKind::Dense { 0 } else { bytes_of(slots) };
         let (used, former) = match (C::KIND, self.bits & OP) {
             (_, 0) | (CellKind::Wide | CellKind::Pairs, EITHER) => (tags(valid), 0),
-            (CellKind::Wide | CellKind::Pairs, FRESH) | (CellKind::Pairs, BATCHED) => {
-                (tags(valid | former), former)
-            }
+            (CellKind::Wide, FRESH) | (CellKind::Pairs, BATCHED) => (tags(valid | former), former),
             (CellKind::Dense, EITHER) => (TAGS, 0),
             _ => return true,
         };
         let known = valid | former << FORMER_SHIFT | OP | USED | used | SUM_MASK << SUM_SHIFT;
         let is_used = self.bits == 0 || self.is_used();
-        self.bits & !known != 0 || !is_used || self.bits & OP == FRESH && !self.is_one_write()
+        self.bits & !known != 0 || !is_used || self.bits & OP == FRESH && !self.is_one_insert()
     }
 
-    /// Returns `true` if one write makes the valid slots of the former ones: it adds one, and of a
-    /// cell of pairs it may drop one.
-    fn is_one_write(self) -> bool {
-        let (added, dropped) = (self.valid() & !self.former(), self.former() & !self.valid());
-        let dropped_max = u32::from(C::KIND == CellKind::Pairs);
-        added.is_power_of_two() && dropped.count_ones() <= dropped_max
+    /// Returns `true` if one insert makes the valid slots of the former ones.
+    fn is_one_insert(self) -> bool {
+        (self.valid() ^ self.former()).is_power_of_two() && self.former() & !self.valid() == 0
     }
 
     /// Returns the sum.

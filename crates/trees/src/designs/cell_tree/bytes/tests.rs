@@ -1,10 +1,10 @@
 //! Damaged leaves, torn writes, and any bytes.
 
 use super::super::CellTreeIndex;
-use super::super::epoch::{EPOCH_MAX, Ended};
+use super::super::epoch::Ended;
 use super::*;
 use crate::index::PmIndex;
-use crate::key::{Key, PmPtr, Value};
+use crate::key::{PmPtr, Value};
 use bristlecone_pmem::{Mapped, Medium, Pool};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -54,25 +54,20 @@ fn first_bytes(index: &Index) -> Bytes {
     bytes_at(&index.pool, index.first)
 }
 
-/// Returns what had ended if the epoch `durable` had, and no batch is there.
-fn up_to(durable: u64) -> Ended {
-    Ended { epoch: durable, batch: 0 }
-}
-
 /// Returns the cells of the first leaf, with these bytes.
-fn cells_of_first(index: &Index, bytes: &Bytes, durable: u64) -> Vec<CellBytes> {
-    let leaf = LeafBytes::new(index.first.offset(), bytes);
-    leaf.cells(up_to(durable), |entry| Record::verified_check(&index.pool, entry)).collect()
+fn cells_of_first(index: &Index, bytes: &Bytes) -> Vec<CellBytes> {
+    LeafBytes::new(index.first.offset(), bytes).cells(0).collect()
 }
 
 /// Returns the cells of the first leaf in the pool, as a recovery settles them; `None` for a
 /// damaged one.
-fn settled_cells(index: &Index, durable: u64) -> Vec<Option<Vec<Entry>>> {
+fn settled_cells(index: &Index) -> Vec<Option<Vec<Entry>>> {
     let leaf = CellLeaf::new(&index.pool, index.first, LeafBytes::BYTES).unwrap();
     (0..leaf.cells())
         .map(|cell| {
             let cell = leaf.cell::<PairCells>(cell);
-            let word = cell.settled::<Record, Mapped>(&index.pool, up_to(durable)).ok()?;
+            let word =
+                cell.settled::<Record, Mapped>(&index.pool, Ended { epoch: 0, batch: 0 }).ok()?;
             let entry = |slot| cell.entry_of(index.pool.medium(), slot, word);
             Some(slots(word.valid()).map(entry).collect())
         })
@@ -86,17 +81,6 @@ fn store(index: &Index, at: PmPtr, bytes: &[u8]) {
     }
 }
 
-/// Sorted by slot or not: a write may move an entry to another slot.
-fn sorted(cells: &[CellBytes]) -> Vec<Vec<(u64, u64, u8)>> {
-    let of_cell = |cell: &CellBytes| {
-        let words = cell.entries.iter().map(|entry| (entry.key, entry.value, entry.encoding));
-        let mut words: Vec<_> = words.collect();
-        words.sort_unstable();
-        words
-    };
-    cells.iter().map(of_cell).collect()
-}
-
 #[test]
 fn a_whole_leaf_gives_all_entries() {
     let index = filled(30);
@@ -104,13 +88,13 @@ fn a_whole_leaf_gives_all_entries() {
     let leaf = LeafBytes::new(index.first.offset(), &bytes);
     leaf.verify_header().unwrap();
     assert_eq!((leaf.low(), leaf.next().unwrap().is_null()), (Ok(0), true));
-    assert_eq!(leaf.ended().unwrap().epoch, 0);
+    assert_eq!(leaf.batch(), Ok(0));
     assert!(leaf.has_entries());
-    let cells = cells_of_first(&index, &bytes, 0);
+    let cells = cells_of_first(&index, &bytes);
     assert!(cells.iter().all(|cell| cell.damage.is_none()));
     assert_eq!(cells.iter().map(|cell| cell.entries.len()).sum::<usize>(), 30);
     let settled: Vec<_> = cells.into_iter().map(|cell| Some(cell.entries)).collect();
-    assert_eq!(settled, settled_cells(&index, 0));
+    assert_eq!(settled, settled_cells(&index));
 }
 
 /// A copy of the leaf at another offset is none.
@@ -125,14 +109,14 @@ fn a_leaf_elsewhere_has_neither_header_nor_cells() {
 fn a_damaged_cell_is_named_and_hides_no_other() {
     let index = filled(30);
     let sound = first_bytes(&index);
-    let cells = cells_of_first(&index, &sound, 0);
+    let cells = cells_of_first(&index, &sound);
     for (number, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.entries.is_empty()) {
         // Commit word: sum and valid slots; key and value of the first entry.
         for byte in [0, 7, 8, 16] {
             let mut bytes = sound;
             let at = 64 * (1 + number) + byte;
             bytes[at] ^= 1 << 2;
-            let found = cells_of_first(&index, &bytes, 0);
+            let found = cells_of_first(&index, &bytes);
             if byte >= 8 && sound[at - byte] & 1 == 0 {
                 assert_eq!(found, cells, "a free slot");
                 continue;
@@ -153,23 +137,24 @@ fn a_damaged_cell_is_named_and_hides_no_other() {
 fn a_damaged_header_is_named_and_hides_no_cell() {
     let index = filled(200);
     let sound = first_bytes(&index);
-    let cells = cells_of_first(&index, &sound, 0);
+    let cells = cells_of_first(&index, &sound);
     let with = |at: usize| {
         let mut bytes = sound;
         bytes[at] ^= 1;
-        assert_eq!(cells_of_first(&index, &bytes, 0), cells);
+        assert_eq!(cells_of_first(&index, &bytes), cells);
         LeafBytes::new(index.first.offset(), &bytes)
     };
     let is_whole = |leaf: &LeafBytes| {
         let low = leaf.low().is_ok();
-        (leaf.next().is_ok(), low, leaf.verify_header().is_ok(), leaf.ended().is_ok())
+        (leaf.next().is_ok(), low, leaf.verify_header().is_ok(), leaf.batch().is_ok())
     };
-    let [next, low, check, epoch, state] = [0, 8, 16, 24, STATE].map(with);
+    let [next, low, check, epoch, state, batch] = [0, 8, 16, 24, STATE, 56].map(with);
     assert_eq!(is_whole(&next), (false, true, true, true));
     assert_eq!(is_whole(&low), (true, false, false, true));
     assert_eq!(is_whole(&check), (true, false, false, true));
-    assert_eq!(is_whole(&epoch), (true, true, true, false));
+    assert_eq!(is_whole(&epoch), (true, true, false, true));
     assert_eq!(is_whole(&state), (true, true, false, true));
+    assert_eq!(is_whole(&batch), (true, true, true, false));
 }
 
 #[test]
@@ -178,13 +163,13 @@ fn a_cell_of_zeros_that_was_in_use_is_named() {
     let sound = first_bytes(&index);
     assert!(!LeafBytes::new(0, &sound).next().unwrap().is_null(), "a split has set the link");
     let used = u16::from_le_bytes([sound[STATE + 2], sound[STATE + 3]]);
-    let cells = cells_of_first(&index, &sound, 0);
+    let cells = cells_of_first(&index, &sound);
     assert!(used.count_ones() > 3);
     for number in (0..15).filter(|number| used >> number & 1 == 1) {
         let line = 64 * (1 + number)..64 * (2 + number);
         let mut bytes = sound;
         bytes[line].fill(0);
-        let found = cells_of_first(&index, &bytes, 0);
+        let found = cells_of_first(&index, &bytes);
         let damage = found[number].damage.unwrap();
         assert_eq!(
             (damage.at, damage.what),
@@ -217,130 +202,55 @@ fn a_torn_update_gives_the_value_before() {
         let mut torn = after;
         torn[value..value + 8].copy_from_slice(&before[value..value + 8]);
         assert_ne!(torn, before);
-        let found = cells_of_first(&index, &torn, 0);
-        assert_eq!(found, cells_of_first(&index, &before, 0), "{key}");
+        let found = cells_of_first(&index, &torn);
+        assert_eq!(found, cells_of_first(&index, &before), "{key}");
         store(&index, index.first, &torn);
         let found: Vec<_> = found.into_iter().map(|cell| Some(cell.entries)).collect();
-        assert_eq!(found, settled_cells(&index, 0));
+        assert_eq!(found, settled_cells(&index));
         // Damage beside it is no torn update.
         torn[value] ^= 1;
-        let found = cells_of_first(&index, &torn, 0);
+        let found = cells_of_first(&index, &torn);
         assert_eq!(found.iter().filter(|cell| cell.damage.is_some()).count(), 1);
         store(&index, index.first, &after);
     }
 }
 
-/// A crash keeps a cell, and loses the record that its newest write names.
-#[test]
-fn a_torn_record_gives_the_entry_before() {
-    let index = filled(30);
-    let mut replaced = 0;
-    for i in 0..10u32 {
-        let before = cells_of_first(&index, &first_bytes(&index), 0);
-        let key = format!("{:04} with a record", i * 21 % 30);
-        // A present key, or an absent one.
-        let key = if i % 2 == 0 { key } else { format!("{key} more") };
-        let value = put_record(&index, key.as_bytes(), b"another value");
-        let bytes = first_bytes(&index);
-        let whole = cells_of_first(&index, &bytes, 0);
-        assert!(whole.iter().all(|cell| cell.damage.is_none()));
-        let record = PmPtr::new(value.word);
-        let saved: Vec<_> = {
-            let words = index.pool.words(record, 4).unwrap();
-            words.iter().flat_map(|word| index.pool.medium().load(word).to_le_bytes()).collect()
-        };
-        store(&index, record, &[0; 32]);
-        let is_fresh = |cell: usize| bytes[64 * (1 + cell)] >> 6 == 3;
-        let holds = |cell: &CellBytes| cell.entries.iter().any(|it| it.value == value.word);
-        let number = whole.iter().position(holds).unwrap();
-        if is_fresh(number) {
-            let found = cells_of_first(&index, &bytes, 0);
-            assert_eq!(sorted(&found), sorted(&before), "{key}");
-            for (other, cell) in found.iter().enumerate() {
-                assert_eq!((cell.is_whole, cell.damage.is_some()), (true, other == number));
-            }
-            let settled: Vec<_> = found.iter().map(|cell| Some(cell.entries.clone())).collect();
-            assert_eq!(settled, settled_cells(&index, 0));
-            replaced += 1;
-            // A record of an epoch that has ended was fenced, so it is damaged.
-            let found = cells_of_first(&index, &bytes, EPOCH_MAX);
-            assert_eq!(settled_cells(&index, EPOCH_MAX)[number], None);
-            for (other, cell) in found.iter().enumerate() {
-                assert_eq!(cell.damage.is_some(), other == number);
-                let mut expected = whole[other].entries.clone();
-                expected.retain(|entry| entry.value != value.word);
-                assert_eq!(cell.entries, expected);
-            }
-        }
-        store(&index, record, &saved);
-    }
-    assert!(replaced >= 5, "{replaced}");
-}
-
-/// The block of a record holds an older record of the same key prefix: its check is another.
-#[test]
-fn an_older_record_does_not_count() {
-    let index = filled(3);
-    let before = cells_of_first(&index, &first_bytes(&index), 0);
-    put_record(&index, b"a key with a record", b"new");
-    let bytes = first_bytes(&index);
-    let leaf = LeafBytes::new(index.first.offset(), &bytes);
-    let found: Vec<_> = leaf.cells(up_to(0), |_| Ok(1)).collect();
-    // Only the newest write of each cell is fresh.
-    let entries = |cells: &[CellBytes]| cells.iter().map(|cell| cell.entries.len()).sum::<usize>();
-    assert!(entries(&found) <= entries(&before));
-    let named = found.iter().filter(|cell| cell.damage.is_some()).count();
-    let is_fresh = |cell: &usize| bytes[64 * (1 + cell)] >> 6 == 3;
-    assert_eq!(named, (0..15).filter(is_fresh).count());
-}
-
-fn read_all(leaf: &LeafBytes, durable: u64, check: Result<u64, Corrupt>) -> Vec<CellBytes> {
-    let _ = (leaf.at(), leaf.low(), leaf.next(), leaf.ended().is_ok(), leaf.verify_header());
+fn read_all(leaf: &LeafBytes, committed: u64) {
+    let _ = (leaf.at(), leaf.low(), leaf.next(), leaf.batch().is_ok(), leaf.verify_header());
     let _ = leaf.has_entries();
-    let cells: Vec<_> = leaf.cells(up_to(durable), |_| check).collect();
-    assert_eq!(cells.len(), 15);
-    cells
+    assert_eq!(leaf.cells(committed).count(), 15);
 }
-
-const NO_RECORD: Corrupt = Corrupt { at: 0, what: "no record", expected: 0, found: 0 };
 
 proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(
         bytes in prop::collection::vec(prop_oneof![Just(0), Just(u8::MAX), any::<u8>()], 1024),
-        (at, durable, check) in (0..1u64 << 53, 0..=EPOCH_MAX, any::<u64>()),
+        (at, committed) in (0..1u64 << 53, any::<u64>()),
     ) {
-        let leaf = LeafBytes::new(1024 * at, bytes.first_chunk().unwrap());
-        for check in [Ok(check), Err(NO_RECORD)] {
-            read_all(&leaf, durable, check);
-        }
+        read_all(&LeafBytes::new(1024 * at, bytes.first_chunk().unwrap()), committed);
     }
 
     /// Each cell with a changed byte has the entries of before, or is named, and no other cell is.
     #[test]
     fn changed_bytes_are_named_or_have_no_meaning(
         changes in prop::collection::vec((64usize..1024, 1..=u8::MAX), 1..6),
-        durable in 0..3u64,
     ) {
         let index = filled(30);
         let sound = first_bytes(&index);
-        let cells = cells_of_first(&index, &sound, durable);
+        let cells = cells_of_first(&index, &sound);
         let mut bytes = sound;
         for &(at, change) in &changes {
             bytes[at] ^= change;
         }
-        let found = cells_of_first(&index, &bytes, durable);
+        let found = cells_of_first(&index, &bytes);
         for (number, (found, cell)) in found.iter().zip(&cells).enumerate() {
             let line = 64 * (1 + number)..64 * (2 + number);
             if sound[line.clone()] == bytes[line] {
                 prop_assert_eq!(found, cell);
             } else {
-                // A damaged note makes a write count as torn, whose record is then not returned.
-                let is_fresh = sound[64 * (1 + number)] >> 6 == 3;
-                let is_same = found.entries == cell.entries;
-                prop_assert!(found.damage.is_some() || is_same || is_fresh);
+                prop_assert!(found.damage.is_some() || found.entries == cell.entries);
             }
         }
-        read_all(&LeafBytes::new(index.first.offset(), &bytes), durable, Err(NO_RECORD));
+        read_all(&LeafBytes::new(index.first.offset(), &bytes), 0);
     }
 }
