@@ -101,8 +101,8 @@ impl LeafBytes {
         self.leaf().batch(&InDram)
     }
 
-    /// Yields the cells. If a crash has torn the newest write of a cell, or that is of a later batch
-    /// than `committed`, its entries are those of before.
+    /// Yields the cells. If a crash has torn the newest write of a cell, or if that is of a batch
+    /// after `committed`, its entries are those of before.
     pub fn cells(&self, committed: u64) -> impl Iterator<Item = CellBytes> {
         let used = self.leaf().used_of(&InDram, CellKind::Pairs).unwrap_or(0);
         (0..cells_of(Self::BYTES)).map(move |index| {

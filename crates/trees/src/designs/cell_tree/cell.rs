@@ -204,8 +204,8 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
         word.with_entry(slot, (tag, entry.encoding), self.sum(slot, entry) ^ first)
     }
 
-    /// Returns the commit word that counts: `word`, which fits the cell, or, if its newest change is
-    /// of a later batch than `committed`, the plain one from before.
+    /// Returns the commit word that counts: `word`, which fits the cell, or, if its newest change
+    /// is of a later batch than `committed`, the plain one from before.
     ///
     /// # Errors
     /// The number of the batch is damaged.

@@ -253,8 +253,12 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         if let Some(new) = new {
             keys.push((K::to_owned(new.key), NEW));
         }
+        let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
+        let (least, end) = (prefix(low), high.map(prefix));
         for (key, slot) in &keys {
-            if key < low || high.is_some_and(|high| key >= high) {
+            // The prefixes alone tell most keys.
+            let is_inside = prefix(key) > least && end.is_none_or(|end| prefix(key) < end);
+            if !is_inside && (key < low || high.is_some_and(|high| key >= high)) {
                 return Err(misplaced_key(leaf.at, *slot as u64));
             }
         }
@@ -291,9 +295,7 @@ fn ranks_of<K: Key>(keys: &KeySlots<K>) -> [u64; RANKED_MAX] {
     for (prefix, (key, _)) in prefixes.iter_mut().zip(keys) {
         *prefix = K::prefix(K::borrow(key));
     }
-    if K::EXACT
-        && let Some(ranks) = ranks(&prefixes[..keys.len()])
-    {
+    if let Some(ranks) = ranks(&prefixes[..keys.len()]) {
         return ranks;
     }
     let mut in_order: Vec<_> = keys.iter().map(|(key, _)| key).zip(0..).collect();
