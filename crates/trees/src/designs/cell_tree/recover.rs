@@ -60,9 +60,6 @@ struct Part<'a, K: Key> {
     count: usize,
 }
 
-/// A leaf of a part that is settled, and the newest epoch in it.
-type Recovered = (SeparatedLeaf, Settled, u64);
-
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     const KIND: u64 = CellTree::<BYTES>::SPEC.kind::<K>();
 
@@ -80,8 +77,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             leaf.format(medium, (0, PmPtr::new(0)), &cells);
         });
         pool.create_root(root, Self::KIND, at).inspect_err(|_| pool.release(at, BYTES as u64))?;
+        let (rows, settled) = (LeafWordTable::new::<K>()?, Settled::default());
+        rows.add::<K, M>(at, BYTES, (settled.notes, settled.tags));
         let separated = SeparatedLeaf { prefix: 0, word: 0, leaf: at.offset() };
-        Self::build(pool, at, &[(separated, Settled::default())], (0, 0))
+        Self::build(pool, at, (rows, &[separated]), (0, 0))
     }
 
     /// Opens an index. After a clean close, loads the checkpoint, in O(leaves). After a crash, or
@@ -97,23 +96,25 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let first_leaf = CellLeaf::new(&pool, first, BYTES)?;
         let ended = first_leaf.epoch(pool.medium())?;
         let batch = first_leaf.batch(pool.medium())?;
+        let rows = LeafWordTable::new::<K>()?;
         if !crashed && let Some(leaves) = checkpoint::load::<K, M>(&pool, first_leaf.checkpoint()) {
-            return Self::build_unvisited(pool, first, &leaves, (ended, batch));
+            let last = leaves.iter().map(|leaf| leaf.leaf).max();
+            rows.extend(PmPtr::new(last.unwrap_or(0)), BYTES);
+            return Self::build(pool, first, (rows, &leaves), (ended, batch));
         }
         if M::INJECTS_DEFECTS && pool.medium().injects(Defect::EpochEarly) && crashed {
             first_leaf.set_epoch(pool.medium(), ended + 1);
         }
-        let found =
-            recover::<K, M>(&pool, first, BYTES, crashed.then_some(Ended { epoch: ended, batch }))?;
-        let newest = found.iter().fold(ended, |newest, (_, _, epoch)| newest.max(*epoch));
+        let until = crashed.then_some(Ended { epoch: ended, batch });
+        let (leaves, newest) = recover::<K, M>(&pool, (first, BYTES), &rows, until)?;
+        let newest = newest.max(ended);
         if crashed {
             if newest > ended {
                 first_leaf.set_epoch(pool.medium(), newest);
             }
             pool.finish_recovery();
         }
-        let found: Vec<_> = found.into_iter().map(|(leaf, settled, _)| (leaf, settled)).collect();
-        Self::build(pool, first, &found, (newest, batch))
+        Self::build(pool, first, (rows, &leaves), (newest, batch))
     }
 
     /// Stores that all inserts have been fenced, if keys have records. Durable on return. No other
@@ -135,47 +136,30 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         checkpoint::save::<K, M>(&self.pool, &self.inner, first.checkpoint())
     }
 
-    /// Builds leaf words and inner nodes over the leaves `found`, whose newest epoch and batch are
-    /// `newest` and `batch`.
+    /// Builds inner nodes over `leaves`, whose words are `rows`, and whose newest epoch and batch
+    /// are `newest` and `batch`.
     fn build(
         pool: Arc<Pool<M>>,
         first: PmPtr,
-        found: &[(SeparatedLeaf, Settled)],
+        (rows, leaves): (LeafWordTable, &[SeparatedLeaf]),
         (newest, batch): (u64, u64),
     ) -> Result<Self, TreeError> {
         let epoch = epoch_after(first.offset(), newest)?;
-        let rows = LeafWordTable::new::<K>()?;
-        for (leaf, settled) in found {
-            let words = (settled.notes, settled.tags);
-            rows.add::<K, M>(PmPtr::new(leaf.leaf), BYTES, words);
-        }
-        let separated: Vec<_> = found.iter().map(|(leaf, _)| *leaf).collect();
-        let inner = Inner::build(&separated, K::EXACT)?;
+        let inner = Inner::build(leaves, K::EXACT)?;
         let batches = Batches::new(batch);
         Ok(Self { pool, first, inner, rows, epoch, batches, key: PhantomData })
     }
-
-    /// As [`build`](Self::build), over leaves that are not read.
-    fn build_unvisited(
-        pool: Arc<Pool<M>>,
-        first: PmPtr,
-        leaves: &[SeparatedLeaf],
-        newest: (u64, u64),
-    ) -> Result<Self, TreeError> {
-        let settled = Settled { notes: Notes::unvisited(), tags: Tags::default() };
-        let found: Vec<_> = leaves.iter().map(|leaf| (*leaf, settled)).collect();
-        Self::build(pool, first, &found, newest)
-    }
 }
 
-/// Settles all leaves of the chain that begins at `first`, in parallel. After a crash, `ended`
-/// tells what it has not interrupted, and all blocks that the leaves reach are marked.
+/// Settles all leaves, of `bytes` bytes, of the chain that begins at `first`, in parallel, and makes
+/// their words. Returns them, and the newest epoch in them. After a crash, `ended` tells what it has
+/// not interrupted, and all blocks that the leaves reach are marked.
 fn recover<K: Key, M: Medium>(
     pool: &Pool<M>,
-    first: PmPtr,
-    bytes: usize,
+    (first, bytes): (PmPtr, usize),
+    rows: &LeafWordTable,
     ended: Option<Ended>,
-) -> Result<Vec<Recovered>, Corrupt> {
+) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
     let mut chain = Vec::new();
     walk::<K, M>(pool, first, bytes, &mut |leaf, low, _| {
         let word = leaf.low(pool.medium())?;
@@ -195,19 +179,26 @@ fn recover<K: Key, M: Medium>(
             Part { links, count: links.len().min(share) }
         })
         .collect();
-    let lists = in_parallel(threads, &parts, |part| recover_part::<K, M>(pool, part, bytes, ended));
-    Ok(lists.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    let newest =
+        in_parallel(threads, &parts, |part| recover_part::<K, M>(pool, (part, bytes), rows, ended));
+    let newest = newest.into_iter().try_fold(0, |newest, found| Ok(found?.max(newest)))?;
+    let separated = |link: &Link<K>| SeparatedLeaf {
+        prefix: K::prefix(K::borrow(&link.low)),
+        word: link.word,
+        leaf: link.at.offset(),
+    };
+    Ok((chain.iter().map(separated).collect(), newest))
 }
 
-/// Settles the leaves of a part; see [`recover`].
+/// Settles the leaves of a part, and returns the newest epoch in them; see [`recover`].
 fn recover_part<K: Key, M: Medium>(
     pool: &Pool<M>,
-    part: &Part<'_, K>,
-    bytes: usize,
+    (part, bytes): (&Part<'_, K>, usize),
+    rows: &LeafWordTable,
     ended: Option<Ended>,
-) -> Result<Vec<Recovered>, Corrupt> {
+) -> Result<u64, Corrupt> {
     let mark_batch = if M::has_small_scale() { SMALL_MARK_BATCH } else { MARK_BATCH };
-    let (mut found, mut blocks) = (Vec::with_capacity(part.count), Vec::new());
+    let (mut newest, mut blocks) = (0, Vec::new());
     for (number, link) in part.links[..part.count].iter().enumerate() {
         let leaf = CellLeaf::new(pool, link.at, bytes)?;
         if let Some(next) = part.links.get(number + 1) {
@@ -224,14 +215,13 @@ fn recover_part<K: Key, M: Medium>(
                 blocks.clear();
             }
         }
-        let (prefix, word) = (K::prefix(K::borrow(&link.low)), link.word);
-        let separated = SeparatedLeaf { prefix, word, leaf: link.at.offset() };
-        found.push((separated, settled, leaf.newest_epoch(pool.medium())));
+        rows.add::<K, M>(link.at, bytes, (settled.notes, settled.tags));
+        newest = newest.max(leaf.newest_epoch(pool.medium()));
     }
     if ended.is_some() {
         pool.mark_all(&blocks)?;
     }
-    Ok(found)
+    Ok(newest)
 }
 
 /// Appends the blocks that the entries of a settled leaf name.
@@ -284,8 +274,10 @@ pub(super) fn walk<K: Key, M: Medium>(
             let (what, found) = ("right neighbour whose low key is not greater", leaf.low(medium)?);
             return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found });
         }
-        if let Some((next, _)) = &next {
-            next.prefetch_all(medium);
+        if let Some((next, _)) = &next
+            && let Ok(Some(after)) = next.right(pool, bytes)
+        {
+            after.prefetch_header(medium);
         }
         visit(leaf, &low, high)?;
         let Some((next, high)) = next else { return Ok(()) };
@@ -335,6 +327,8 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
     let medium = pool.medium();
     let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
     leaf.verify_used::<C, M>(medium)?;
+    let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
+    let (least, end) = (prefix(low), high.map(prefix));
     let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::of(C::KIND));
     for index in 0..leaf.cells() {
         let cell = leaf.cell::<C>(index);
@@ -342,11 +336,16 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
         for slot in slots(word.valid()) {
             let entry =
                 Entry { encoding: word.encoding(slot), ..leaf.entry::<C, M>(medium, index, slot) };
-            if K::order_entry(pool, entry, K::borrow(low))?.is_lt() {
+            // The prefixes alone tell most keys.
+            let prefix =
+                if K::PREFIX_IN_ENTRY { Some(K::entry_prefix(pool, entry)?) } else { None };
+            let is_above = prefix.is_some_and(|prefix| prefix > least);
+            if !is_above && K::order_entry(pool, entry, K::borrow(low))?.is_lt() {
                 return Err(misplaced_key(leaf.at, entry.key));
             }
             let Some(high) = high.filter(|_| !injects(Defect::RangeIgnored)) else { continue };
-            if K::order_entry(pool, entry, K::borrow(high))?.is_lt() {
+            let is_below = prefix.zip(end).is_some_and(|(prefix, end)| prefix < end);
+            if is_below || K::order_entry(pool, entry, K::borrow(high))?.is_lt() {
                 continue;
             }
             // The right neighbour has this entry, too, unless its key is damaged.

@@ -13,7 +13,7 @@
 //! | 1 | 51..58 | dense: filter; one bit |
 //! | 1 | 58..64 | wide, pairs: the number of entries that are not hidden, at most 45 |
 //! | | | dense: 46 and the other bits of that number |
-//! | | | 63: the leaf was not visited since the open; the rest is not valid |
+//! | | | 63, in memory as 0: the leaf was not visited since the open; the rest is not valid |
 //! | 2..8 | 0..360 | pairs: tags, one byte for each slot, three slots for each cell; 0 if the |
 //! | | | slot has no entry, or a hidden one; 255 if its key could not be read |
 //! | | 360 | pairs: a tag was 255 when the leaf was visited |
@@ -22,8 +22,9 @@
 //!    the block becomes another leaf. So a thread that follows a stale offset restarts.
 //! 2. The second word changes only under the latch.
 //! 3. The offset of a leaf is a multiple of its size, so no two leaves share words.
-//! 4. An open after a clean close reads no leaf. The first operation that reaches one verifies it,
-//!    under its latch, and makes its words.
+//! 4. An open after a clean close reads no leaf and writes no words: zeros are those of a leaf that
+//!    was not visited. The first operation that reaches one verifies it, under its latch, and makes
+//!    its words.
 
 use super::word::{CellKind, CellLayout, KEPT_RANGE, SLOTS_MAX, UNKNOWN_TAG, WideCells, has_dense};
 use crate::fingerprint;
@@ -102,6 +103,16 @@ impl LeafWordTable {
         }
     }
 
+    /// Makes words exist up to those of the leaf at `at`, for leaves that were not visited. They are
+    /// not written.
+    pub(super) fn extend(&self, at: PmPtr, bytes: usize) {
+        let index = at.offset() as usize / bytes;
+        match self {
+            Self::Plain(words) => words.extend(index),
+            Self::Tagged(words) => words.extend(index),
+        }
+    }
+
     /// Makes the words of the new leaf at `at` exist, with the notes `notes` and these tags. No
     /// other thread reaches the leaf yet.
     pub(super) fn add<K: Key, M: Medium>(
@@ -110,11 +121,7 @@ impl LeafWordTable {
         bytes: usize,
         (notes, tags): (Notes, Tags),
     ) {
-        let index = at.offset() as usize / bytes;
-        match self {
-            Self::Plain(words) => words.extend(index),
-            Self::Tagged(words) => words.extend(index),
-        }
+        self.extend(at, bytes);
         let row = self.row::<K>(at, bytes);
         row.set_notes::<M>(notes);
         row.set_tags::<M>(tags);
@@ -188,19 +195,19 @@ impl<'a> LeafWords<'a> {
     /// Returns the notes. A reader validates the version of the latch.
     #[inline(always)]
     pub(super) fn notes<M: Medium>(self) -> Notes {
-        Notes(load::<M>(self.notes))
+        Notes::of_memory(load::<M>(self.notes))
     }
 
     /// Returns `true` if the leaf was not visited. Once it is, it stays so.
     #[inline(always)]
     pub(super) fn is_unvisited(self) -> bool {
-        Notes(self.notes.load(Ordering::Acquire)).is_unvisited()
+        Notes::of_memory(self.notes.load(Ordering::Acquire)).is_unvisited()
     }
 
     /// Sets the notes, under the latch.
     #[inline(always)]
     pub(super) fn set_notes<M: Medium>(self, notes: Notes) {
-        store::<M>(self.notes, notes.0);
+        store::<M>(self.notes, notes.in_memory());
     }
 
     /// Returns the tags. A reader validates the version of the latch.
@@ -280,9 +287,15 @@ impl Notes {
         }
     }
 
-    /// Returns the notes of a leaf that was not visited.
-    pub(super) const fn unvisited() -> Self {
-        Self(UNVISITED << COUNT_SHIFT)
+    /// Returns the notes that memory has as `word`. Zeros are those of a leaf that was not visited.
+    #[inline(always)]
+    const fn of_memory(word: u64) -> Self {
+        Self(word ^ UNVISITED << COUNT_SHIFT)
+    }
+
+    #[inline(always)]
+    const fn in_memory(self) -> u64 {
+        self.0 ^ UNVISITED << COUNT_SHIFT
     }
 
     /// Returns `true` if the leaf was not visited.
@@ -452,7 +465,8 @@ mod tests {
         }
         assert_eq!(notes.kind::<u64>(), CellKind::Wide);
         filters_by_hash::<WideCells>(notes);
-        assert!(Notes::unvisited().is_unvisited() && !notes.is_unvisited());
+        assert!(Notes::of_memory(0).is_unvisited() && !notes.is_unvisited());
+        assert_eq!(Notes::of_memory(notes.in_memory()), notes);
     }
 
     #[test]
