@@ -151,9 +151,9 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 }
 
-/// Settles all leaves, of `bytes` bytes, of the chain that begins at `first`, in parallel, and makes
-/// their words. Returns them, and the newest epoch in them. After a crash, `ended` tells what it has
-/// not interrupted, and all blocks that the leaves reach are marked.
+/// Settles all leaves of the chain that begins at `first`, each of `bytes` bytes, in parallel, and
+/// makes their words. Returns the leaves, and the newest epoch in them. After a crash, `ended` is
+/// what it has not interrupted, and all blocks that the leaves reach are marked.
 fn recover<K: Key, M: Medium>(
     pool: &Pool<M>,
     (first, bytes): (PmPtr, usize),

@@ -103,8 +103,8 @@ impl LeafWordTable {
         }
     }
 
-    /// Makes words exist up to those of the leaf at `at`, for leaves that were not visited. They are
-    /// not written.
+    /// Makes words exist up to those of the leaf at `at`, for leaves that were not visited. Writes
+    /// none.
     pub(super) fn extend(&self, at: PmPtr, bytes: usize) {
         let index = at.offset() as usize / bytes;
         match self {
