@@ -36,7 +36,7 @@ const VIOLATING_MAX: u64 = 100;
 const PASS_SCHEDULES: [u64; 2] = [20, 200];
 /// The number of recoveries of a defect in a scenario of several threads after which a sample of
 /// its crashes is tried, in each pass. Leaves of many cells have scenarios that would not end.
-const PASS_SCHEDULE_RECOVERIES: [u64; 2] = [2_000, 50_000];
+const PASS_SCHEDULE_RECOVERIES: [u64; 2] = [500, 20_000];
 
 /// An injected defect, and the result of the search for it.
 #[derive(Clone, Debug)]
