@@ -225,16 +225,14 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`put`](Self::put), for any key. No pair has changed, but if inner nodes are
-    /// damaged all may have. A batch over many leaves needs up to 128 B for each, 16 B if it only
-    /// deletes: in a full store, [`delete`](Self::delete) makes space first.
+    /// The errors of [`put`](Self::put), for any key. No pair has changed.
     ///
     /// # Persist order
     /// ```text
     /// N records           their lines     not for pairs of up to 8 B + 8 B
     /// index.commit: .. |                  crash before C: the old state; the records are free
-    ///   C                 1 to 8 lines    crash after C: all writes, by a replay if necessary
-    ///                     -> durable      budget: the records' lines and the index's; 4 fences
+    ///   C |               8 B             crash after C: all writes
+    ///                     -> durable      budget: the records' lines and the index's; 2 fences
     /// ```
     pub fn commit(&self, batch: &Batch) -> Result<Result<(), Unmet>, Error> {
         self.check_process()?;
@@ -271,11 +269,11 @@ impl<M: Medium> Store<M> {
                 has_records = true;
             }
             match self.index.commit_pairs(&changes) {
-                Ok(Some(CommittedPairs { formers, posted })) => {
+                Ok(Some(CommittedPairs { formers })) => {
                     for former in formers {
                         self.retire(former, &guard);
                     }
-                    return posted.map(Ok);
+                    return Ok(Ok(()));
                 }
                 Ok(None) => {} // a pair of a condition has changed since
                 Err(error) => {

@@ -1,9 +1,9 @@
 //! Compaction: records leave chunks that are mostly free, so that the chunks can be used for blocks
 //! of any size.
 //!
-//! 1. A record moves as a `put` of the same value would: the new one is durable before the index
-//!    points to it, one store of 8 B moves the entry, and the old one is retired. So a crash leaves
-//!    the old record or the new one, and recovery frees the other.
+//! 1. A record moves as a `put` of the same value would: one store of 8 B moves the entry, with
+//!    which the new record becomes durable, and the old one is retired. So a crash leaves the old
+//!    record or the new one, and recovery frees the other.
 //! 2. The pool chooses chunks without knowing what is in them. A block is a record only if the
 //!    index points to it from the entry of the key that it holds. Any other block stays.
 //! 3. The index moves an entry only if it still names the old record. So a write by another thread
@@ -106,8 +106,11 @@ impl<M: Medium> Store<M> {
             return Ok(false);
         }
         if M::INJECTS_DEFECTS && pool.medium().injects(Defect::CompactRepinned) {
-            drop(guard);
-            guard = pool.pin();
+            // More than once, so that one of a few hundred interruptions comes between.
+            for _ in 0..16 {
+                drop(guard);
+                guard = pool.pin();
+            }
         }
         let value = self.value(&key, old, &guard)?;
         let new = Record::write(pool, &key, &value)?;

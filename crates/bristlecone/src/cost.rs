@@ -8,8 +8,9 @@ use bristlecone_trees::{Cost, Design};
 
 impl Store {
     /// Returns the lines flushed and the fences of an insert of a new key of `key_bytes` bytes with
-    /// a value of `value_bytes` bytes; a length over its limit counts as the limit. A split of a
-    /// leaf costs more.
+    /// a value of `value_bytes` bytes; a length over its limit counts as the limit: a line of the
+    /// index, the lines of the record if the pair needs one, and a fence. A split of a leaf costs
+    /// more. So does an update with a record whose cell of the index is full: two fences.
     ///
     /// A file of domain [`Adr`](crate::Domain::Adr) takes both, a file of
     /// [`Eadr`](crate::Domain::Eadr) takes the fences, and a file of
@@ -19,14 +20,14 @@ impl Store {
     ///
     /// ```
     /// let short = bristlecone::Store::insert_cost(8, 8);
-    /// assert_eq!((short.lines, short.fences), (2, 1));
+    /// assert_eq!((short.lines, short.fences), (1, 1));
     /// let long = bristlecone::Store::insert_cost(20, 100); // A record of 136 B: three lines.
-    /// assert_eq!((long.lines, long.fences), (5, 2));
+    /// assert_eq!((long.lines, long.fences), (4, 2));
     /// ```
     pub const fn insert_cost(key_bytes: usize, value_bytes: usize) -> Cost {
         let index = Flagship::SPEC.budget.insert;
         let record = record_lines(key_bytes, value_bytes);
-        // One fence covers the record and the entry, before the commit.
+        // One fence is for the record, before its entry.
         Cost::new(index.lines + record, index.fences + if record > 0 { 1 } else { 0 })
     }
 }

@@ -56,8 +56,8 @@ impl<M: Medium> Store<M> {
     /// N record            its lines   not for a pair of up to 8 B + 8 B, nor without a new value
     /// index.replace, insert or remove: .. |
     ///   C                 8 B         crash before C: the old state; after C: the new state
-    ///                     -> durable  budget: the record's lines and the index's update, insert or
-    ///                                 remove; nothing if the comparison fails
+    ///                     -> durable  budget: the record's lines, a fence for it, and the index's
+    ///                                 update, insert or remove; nothing if the comparison fails
     /// ```
     pub fn compare_exchange(
         &self,

@@ -64,9 +64,9 @@
 //! [`get`](Store::get), [`put`](Store::put) and [`delete`](Store::delete) take O(log n) for n
 //! pairs, in a tree of high fan-out with its inner nodes in DRAM. A [`scan`](Store::scan) takes
 //! O(log n), then O(1) a pair. An open takes O(n) after a crash, and less after
-//! [`close`](Store::close). A `put` writes the pair once, and a few words of the index; a journal
-//! gets a copy of these lines. Readers take no lock and write nothing; writers of different leaves
-//! do not wait for each other.
+//! [`close`](Store::close). A `put` writes the pair once, in a line of the index or as a record
+//! beside one, and mostly fences once; a journal gets a copy of these lines. Readers take no lock
+//! and write nothing; writers of different leaves do not wait for each other.
 //!
 //! # Limits
 //!
@@ -80,7 +80,7 @@
 //! - The file grows as needed and never shrinks. Later writes use the space of deleted pairs again,
 //!   most easily for records of the same size.
 
-use bristlecone_trees::designs::Bristlecone;
+use bristlecone_trees::designs::CellTree;
 use bristlecone_trees::{Design, Record};
 
 mod cost;
@@ -136,8 +136,8 @@ pub use bristlecone_trees::key::KEY_BYTES_MAX;
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
 /// The tree design of the index.
-type Flagship = Bristlecone;
-/// The index. Leaves hold short pairs, and the first 8 B of other keys with pointers to records.
+type Flagship = CellTree<1024>;
+/// The index. Cells hold short pairs, and the first 8 B of other keys with pointers to records.
 type Index<M> = <Flagship as Design>::Index<M, Record>;
 /// The name of the pool root that holds the index.
 const ROOT: &str = "store";

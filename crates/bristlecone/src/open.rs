@@ -24,7 +24,7 @@ use bristlecone_pmem::pool::{
 use bristlecone_pmem::{
     Corrupt, Domain, Durability, FileMedium, Mapped, Medium, PmPtr, Pool, PoolError,
 };
-use bristlecone_trees::leaf::pairs::LeafBytes;
+use bristlecone_trees::designs::cell_tree::LeafBytes;
 use std::fs::{File, FileType, TryLockError};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -266,8 +266,8 @@ impl Options {
     }
 }
 
-/// Checks that a pool without a root is the rest of an interrupted creation: no leaf in it has
-/// pairs.
+/// Checks that a pool without a root is the rest of an interrupted creation: no leaf in it has a
+/// cell with pairs and a right sum.
 ///
 /// # Errors
 /// There are pairs, so the pool had a root, and damage has removed it.
@@ -277,7 +277,7 @@ fn check_no_pairs(pool: &FilePool) -> Result<(), Corrupt> {
         let words = pool.words(PmPtr::new(at), LeafBytes::BYTES / 8)?;
         pool.medium().copy_out(words, &mut bytes);
         let leaf = LeafBytes::new(at, &bytes);
-        if leaf.next().is_ok() && leaf.verify().is_ok() && leaf.entries().next().is_some() {
+        if (leaf.low().is_ok() || leaf.next().is_ok()) && leaf.has_entries() {
             let what = "root of the store, which is missing beside a leaf with pairs";
             return Err(Corrupt { at: Root::TABLE, what, expected: 1, found: 0 });
         }

@@ -141,8 +141,7 @@ impl<M: Medium> Store<M> {
     /// N record            its lines   not for a pair of up to 8 B + 8 B
     /// index.upsert: ..                crash before C: the old state; the record is free
     ///   |                             only with a record
-    ///   C                 8 B         crash after C: all of `value`; without a record recovery
-    ///   |                             takes a torn entry back -> durable
+    ///   C                 8 B         crash after C: all of `value` -> durable
     ///                                 budget: the record's lines, a fence for it, the upsert's
     /// ```
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {

@@ -26,7 +26,7 @@ mod tests {
     use super::of;
     use crate::key::{Key, Record};
 
-    /// The number of entries of the store's leaf.
+    /// The number of entries of a leaf of pairs.
     const LEAF_KEYS: usize = 24;
 
     /// Returns the probability that two of `keys` have one fingerprint, in units of 1/256: for any

@@ -18,6 +18,7 @@
 
 pub mod all_pm;
 mod bulk;
+mod checkpoint;
 pub mod designs;
 pub mod erased;
 mod fingerprint;
@@ -40,8 +41,8 @@ mod sorting;
 pub mod spec;
 pub mod unique_words;
 
+pub use designs::cell_tree::{CommittedPairs, PairChange, PairState};
 pub use erased::ErasedDesign;
-pub use hybrid::{CommittedPairs, PairChange, PairState};
 pub use index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 pub use key::{Key, Record, Text};
 pub use maintenance::Maintainer;

@@ -5,9 +5,9 @@ use crate::{Flagship, ROOT};
 use bristlecone_pmem::Corrupt;
 use bristlecone_pmem::medium::end_of_hole;
 use bristlecone_pmem::pool::{HEADER_BYTES, PoolError, Root, check_version};
+use bristlecone_trees::designs::cell_tree::LeafBytes;
 use bristlecone_trees::key::format::RecordBytes;
 use bristlecone_trees::key::{Bytes, Entry, InlinePair};
-use bristlecone_trees::leaf::pairs::LeafBytes;
 use bristlecone_trees::{Design, Record};
 use std::fs::File;
 use std::io;
@@ -43,7 +43,7 @@ impl Source {
         })
     }
 
-    /// Returns the offset of the first leaf.
+    /// Returns the offset of the first leaf, the block of the root.
     pub(super) fn first_leaf(&self) -> Result<u64, Corrupt> {
         let mut damage = None;
         for index in 0..Root::ENTRIES {
@@ -54,9 +54,7 @@ impl Source {
                 Ok(Some(root))
                     if root.name == ROOT && root.kind == Flagship::SPEC.kind::<Record>() =>
                 {
-                    let mut first = [0; 8];
-                    self.read(root.block.offset(), &mut first)?;
-                    return Ok(u64::from_le_bytes(first));
+                    return Ok(root.block.offset());
                 }
                 Ok(_) => {}
                 Err(found) => damage = Some(found),
@@ -77,9 +75,9 @@ impl Source {
         Ok(LeafBytes::new(at, &bytes))
     }
 
-    /// Returns the low key of a leaf whose checksum is right.
+    /// Returns the low key of a leaf.
     pub(super) fn low_key(&self, leaf: &LeafBytes) -> Result<Bytes, Corrupt> {
-        let word = leaf.low();
+        let word = leaf.low()?;
         if let Some(key) = Record::inline_separator(word)? {
             return Ok(key);
         }
@@ -95,22 +93,27 @@ impl Source {
         RecordBytes::begin(at, header)
     }
 
-    /// Returns the pair of an entry. A pair without a record has only the checksum of its leaf.
+    /// Returns the bytes of the record of a pair at `at`, which are not verified.
+    fn record(&self, at: u64) -> Result<(RecordBytes, Vec<u8>), Corrupt> {
+        let record = self.record_header(at)?;
+        let mut bytes = vec![0; record.bytes() as usize];
+        self.read(at, &mut bytes)?;
+        Ok((record, bytes))
+    }
+
+    /// Returns the pair of an entry. A pair without a record has only the sum of its cell.
     pub(super) fn pair(&self, entry: Entry) -> Result<Pair, Corrupt> {
         if let Some(pair) = InlinePair::of(entry)? {
             return Ok((pair.key().to_vec(), pair.value().to_vec()));
         }
-        let at = entry.value;
-        let record = self.record_header(at)?;
-        let mut bytes = vec![0; record.bytes() as usize];
-        self.read(at, &mut bytes)?;
+        let (record, bytes) = self.record(entry.value)?;
         let (key, value) = record.pair(&bytes)?;
         Record::verify_prefix(entry, key)?;
         Ok((key.to_vec(), value.to_vec()))
     }
 
-    /// Calls `found` with every block of the file that is a leaf with a right checksum. Skips what
-    /// the system cannot read, and passes over long holes, which hold no leaf.
+    /// Calls `found` with every block of the file whose header, or whose link, has the check of a
+    /// leaf. Skips what the system cannot read, and passes over long holes, which hold no leaf.
     pub(super) fn for_each_leaf(&self, found: &mut dyn FnMut(LeafBytes)) {
         let Ok(metadata) = self.file.metadata() else { return };
         let mut buffer = vec![0; SEARCH_BYTES];
@@ -132,7 +135,7 @@ impl Source {
                         Err(_) => continue,
                     },
                 };
-                if leaf.next().is_ok() && leaf.verify().is_ok() {
+                if leaf.low().is_ok() || leaf.next().is_ok() {
                     found(leaf);
                 }
             }

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+/// The offset of the checkpoint in the header of the first leaf.
+const CHECKPOINT: usize = 40;
 /// The offset of the list of leaves behind the beginning of a checkpoint.
 const LEAVES: usize = 16;
 /// The bytes of a leaf in the list: prefix, separator, offset.
@@ -24,7 +26,7 @@ fn damage(path: &Path, bytes: u64, change: impl Fn(&mut [u8])) {
     store.close().unwrap();
     let mut bytes = fs::read(path).unwrap();
     let root = word(&bytes, 0x2000) as usize - 1;
-    let at = word(&bytes, root + 8) as usize;
+    let at = word(&bytes, root + CHECKPOINT) as usize;
     change(&mut bytes[at..]);
     fs::write(path, bytes).unwrap();
 }

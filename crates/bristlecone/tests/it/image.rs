@@ -2,8 +2,6 @@
 
 /// The offsets of the two superblocks.
 const SUPERBLOCKS: [usize; 2] = [0, 0x1000];
-/// The offset of the nonce in a superblock.
-const NONCE: usize = 88;
 /// The offset of the boot id in a superblock.
 const BOOT_ID: usize = 96;
 /// The offset of the checksum in a superblock.
@@ -37,30 +35,22 @@ pub(crate) fn restart(image: &mut [u8]) {
     seal(image);
 }
 
-/// Returns the nonces in the superblocks.
-pub(crate) fn nonces(image: &[u8]) -> [u64; 2] {
-    SUPERBLOCKS.map(|at| word(image, at + NONCE))
-}
-
 /// Returns `true` if a superblock names a boot: a restart of the machine may then tear the pool.
 pub(crate) fn names_a_boot(image: &[u8]) -> bool {
     SUPERBLOCKS.iter().any(|&at| word(image, at + BOOT_ID) != 0)
 }
 
-/// Returns the offsets of the latch words of all leaves of a store.
-pub(crate) fn latches(image: &[u8]) -> Vec<usize> {
-    /// The offsets of the latch and of the link in a leaf, and the bits of the link.
-    const LATCH: usize = 56;
-    const NEXT: usize = 64;
+/// Returns the offsets of all leaves of a store.
+pub(crate) fn leaves(image: &[u8]) -> Vec<usize> {
+    /// The bits of a link word with the offset.
     const LINK: u64 = (1 << 48) - 1;
-    let root = word(image, 0x2000) as usize - 1;
-    let mut leaf = word(image, root) as usize;
-    let mut latches = Vec::new();
+    let mut leaf = word(image, 0x2000) as usize - 1;
+    let mut leaves = Vec::new();
     while leaf != 0 {
-        latches.push(leaf + LATCH);
-        leaf = (word(image, leaf + NEXT) & LINK) as usize;
+        leaves.push(leaf);
+        leaf = (word(image, leaf) & LINK) as usize;
     }
-    latches
+    leaves
 }
 
 /// Computes CRC-32C bit by bit.

@@ -1,6 +1,7 @@
 //! Pools that earlier builds wrote: each opens for ever, or is refused by name.
 //!
-//! The files are in `tests/images`, without the zeros at their ends. Those of version 2 come from
+//! The files are in `tests/images`, without the zeros at their ends. Those of this version
+//! come from
 //!
 //! ```text
 //! BRISTLECONE_WRITE_IMAGES=1 cargo test -p bristlecone --test it images
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The size of the pools in the images of version 2. Those of version 1 have half of it.
+/// The size of the pools in the images. Those of version 1 have half of it.
 const IMAGE_BYTES: u64 = 2 * POOL_BYTES_MIN;
 
 fn options() -> Options {
@@ -108,15 +109,15 @@ fn check(store: &mut Store) {
 }
 
 #[test]
-fn pools_of_version_2_open() {
+fn pools_of_version_3_open() {
     write_images();
-    let place = unpacked("version-2-closed.image");
+    let place = unpacked("version-3-closed.image");
     let mut store = options().open(&place.path).unwrap();
     assert!(!store.was_recovered());
     check(&mut store);
 
     // No machine runs in the boot that left the other one open.
-    let place = unpacked("version-2-open.image");
+    let place = unpacked("version-3-open.image");
     let error = options().open(&place.path).unwrap_err();
     assert!(matches!(error, Error::MayBeTorn { .. }), "{error}");
     let mut store = options().open_torn(true).open(&place.path).unwrap();
@@ -125,15 +126,16 @@ fn pools_of_version_2_open() {
 }
 
 #[test]
-fn pools_of_version_1_are_refused_with_the_way_to_move_their_pairs() {
-    for name in ["version-1-closed.image", "version-1-open.image"] {
-        let place = unpacked(name);
+fn pools_of_older_versions_are_refused_with_the_way_to_move_their_pairs() {
+    for (version, state) in [(1, "closed"), (1, "open"), (2, "closed"), (2, "open")] {
+        let name = format!("version-{version}-{state}.image");
+        let place = unpacked(&name);
         let before = fs::read(&place.path).unwrap();
         let opens = [options(), options().open_torn(true)];
         for error in opens.map(|options| options.open_or_create(&place.path).unwrap_err()) {
             let said = error.to_string();
             assert!(
-                matches!(error, Error::OldVersion { at: 8, found: 1, supported: 2, .. }),
+                matches!(&error, Error::OldVersion { at: 8, found, supported: 3, .. } if *found == version),
                 "{name}: {said}"
             );
             assert!(said.contains("bristlecone dump") && said.contains("bristlecone load"));

@@ -1,12 +1,11 @@
 //! Plain files after a power cut: each page is as it was when the system last wrote it, or newer.
 //! The tests mix the pages of two moments by hand, and change the boot in the superblocks.
 
-use crate::image::{latches, nonces, restart, set_word, word};
+use crate::image::{leaves, restart, word};
 use crate::{Place, mapped, place};
 use bristlecone::{Error, ErrorKind, Store};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 const PAGE_BYTES: usize = 4096;
 const KEYS: u32 = 400;
@@ -184,48 +183,17 @@ fn a_closed_store_is_whole_after_a_restart_at_any_moment_around_the_close() {
     assert!(matches!(mapped().open(path), Err(Error::MayBeTorn { .. })));
 }
 
-/// Sets all latch words of the image to one word, opens it, and uses every leaf.
-fn use_with_latches(path: &Path, image: &[u8], latch: u64) {
-    let mut image = image.to_vec();
-    for at in latches(&image) {
-        set_word(&mut image, at, latch);
-    }
-    fs::write(path, &image).unwrap();
-    let store = mapped().open(path).unwrap();
-    for number in 0..KEYS {
-        assert_eq!(store.get(key(number)).unwrap().unwrap(), value(number, 1).as_bytes());
-    }
-    store.put(key(1), "written").unwrap();
-}
-
-/// A latch word that was held or obsolete in the last session, or in the next by a count, once let
-/// a get wait for ever.
-#[test]
-fn no_latch_word_in_a_file_lets_a_thread_wait() {
-    let History { place, closed, opened, .. } = history();
-    let mut tags = vec![0, 1, 2, 3, 4, (1 << 24) - 1];
-    for nonce in nonces(&closed).into_iter().chain(nonces(&opened)) {
-        tags.extend([nonce, nonce + 1].map(|nonce| nonce & 0xff_ffff));
-    }
-    assert!(latches(&closed).len() > 10, "too few leaves for the test");
-    for tag in tags {
-        for bits in [1, 2, 3, 1 << 2 | 1] {
-            use_with_latches(&place.path, &closed, tag << 40 | bits);
-        }
-    }
-}
-
-/// The page of a leaf from the next session, written while a put held its latch, in the file of a
-/// clean close: the superblocks are older than the page.
+/// The page of a leaf from the next session in the file of a clean close: the superblocks are older
+/// than the page.
 #[test]
 fn a_page_from_a_later_session_lets_no_thread_wait() {
-    let History { place, closed, opened, changed, .. } = history();
-    let [nonce, _] = nonces(&opened);
-    for at in latches(&closed) {
+    let History { place, closed, changed, .. } = history();
+    let leaves = leaves(&closed);
+    assert!(leaves.len() > 10, "too few leaves for the test");
+    for at in leaves {
         let page = at / PAGE_BYTES * PAGE_BYTES..at / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES;
         let mut image = closed.clone();
         image[page.clone()].copy_from_slice(&changed[page]);
-        set_word(&mut image, at, nonce << 40 | 1);
         fs::write(&place.path, &image).unwrap();
         let store = mapped().open(&place.path).unwrap();
         for number in 0..KEYS {

@@ -81,8 +81,8 @@ fn stat_and_check_print_the_properties_of_a_store() {
     let stat = &objects(&place.run(&["stat", "--json"]).expect(0))[0];
     assert_eq!(stat["keys"], 3);
     assert_eq!(stat["domain"], domain_here());
-    assert_eq!(stat["design"], "bristlecone");
-    assert_eq!(stat["format_version"], 2);
+    assert_eq!(stat["design"], "cell-tree");
+    assert_eq!(stat["format_version"], 3);
     assert_eq!(stat["was_recovered"], false);
     let bytes = |name: &str| stat[name].as_u64().unwrap();
     let parts = ["used", "free", "partial", "free_page", "rest", "kept"];

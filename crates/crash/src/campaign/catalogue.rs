@@ -34,6 +34,9 @@ const PASS_RECOVERIES: [u64; 2] = [500, 50_000];
 const VIOLATING_MAX: u64 = 100;
 /// The number of schedules of a defect in a scenario of several threads, in each pass.
 const PASS_SCHEDULES: [u64; 2] = [20, 200];
+/// The number of recoveries of a defect in a scenario of several threads after which a sample of
+/// its crashes is tried, in each pass. Leaves of many cells have scenarios that would not end.
+const PASS_SCHEDULE_RECOVERIES: [u64; 2] = [500, 20_000];
 
 /// An injected defect, and the result of the search for it.
 #[derive(Clone, Debug)]
@@ -195,6 +198,7 @@ fn passes(tasks: &HostTasks, depth: u32, violating: u64) -> Vec<Pass<'_>> {
     let limits = |depth, part: usize| Limits {
         recoveries: PASS_RECOVERIES[part],
         schedules: PASS_SCHEDULES[part],
+        schedule_recoveries: PASS_SCHEDULE_RECOVERIES[part],
         violating,
         ..Limits::new(u128::MAX, depth)
     };

@@ -42,8 +42,8 @@ struct Log {
 }
 
 /// The exposed point at which a thread loses its turn. A point is *exposed* if others may see a
-/// store that no fence of the thread has followed: right before its next fence, and right after it
-/// lets a latch go.
+/// store that no fence of the thread has followed, or whose copy it has not waited for: right
+/// before its next fence, right after it lets a latch go, and right before it waits.
 #[derive(Debug)]
 struct Stop {
     /// The thread, counted from 1.
@@ -54,6 +54,8 @@ struct Stop {
     passed: u64,
     /// Set while no fence has followed a store of the thread.
     is_exposed: bool,
+    /// Set from a fence that has followed one until the thread waits for its copies.
+    is_copied: bool,
     /// The number of events before the point, once the thread has come there.
     reached: Option<u32>,
 }
@@ -90,7 +92,8 @@ impl ScheduledMedium {
     /// Ends the turn of `thread`, counted from 0, at the exposed point behind `before` others.
     pub(crate) fn stop_at(&self, thread: usize, before: u64) {
         let thread = thread as u32 + 1;
-        let stop = Stop { thread, before, passed: 0, is_exposed: false, reached: None };
+        let (is_exposed, is_copied) = (false, false);
+        let stop = Stop { thread, before, passed: 0, is_exposed, is_copied, reached: None };
         self.shared.log.lock().stop = Some(stop);
     }
 
@@ -182,7 +185,7 @@ impl Shared {
         let mut log = self.log.lock();
         self.replace(&mut log, index, new, role, at);
         match role {
-            StoreRole::Transient => log.pass(),
+            StoreRole::Transient => log.pass(|stop| stop.is_exposed),
             _ => log.expose(true),
         }
     }
@@ -204,14 +207,16 @@ impl Log {
     /// Notes that the running thread has stored, or that its fence has followed its stores.
     fn expose(&mut self, is_exposed: bool) {
         if let Some(stop) = self.own_stop() {
+            stop.is_copied |= stop.is_exposed && !is_exposed;
             stop.is_exposed = is_exposed;
         }
     }
 
-    /// Ends the turn of the running thread, at its next access, if this is where it stops.
-    fn pass(&mut self) {
+    /// Ends the turn of the running thread, at its next access, if this is where it stops, and if
+    /// the point is `exposed`.
+    fn pass(&mut self, exposed: impl Fn(&Stop) -> bool) {
         let time = self.entries.len() as u32;
-        let Some(stop) = self.own_stop().filter(|stop| stop.is_exposed) else { return };
+        let Some(stop) = self.own_stop().filter(|stop| exposed(stop)) else { return };
         if stop.passed == stop.before {
             stop.reached = Some(time);
             set_slice(0);
@@ -320,12 +325,20 @@ unsafe impl Simulation for Shared {
     }
 
     fn settle(&self, awaited: Awaited) {
-        self.log.lock().write(Event::Await(awaited), Location::caller());
+        if awaited == Awaited::All {
+            self.log.lock().pass(|stop| stop.is_copied);
+        }
+        yield_point();
+        let mut log = self.log.lock();
+        log.write(Event::Await(awaited), Location::caller());
+        if let Some(stop) = log.own_stop() {
+            stop.is_copied = false;
+        }
     }
 
     fn fence(&self, at: CallSite) {
         let skipped = Mutation::NoFence(at);
-        self.log.lock().pass();
+        self.log.lock().pass(|stop| stop.is_exposed);
         yield_point();
         let mut log = self.log.lock();
         log.write_unless(skipped, Event::Fence, at);

@@ -34,11 +34,11 @@ impl<const EXCHANGES: bool> Design for StoreDesign<EXCHANGES> {
         source: "this project",
         budget: Budget {
             // The longest record has two lines.
-            insert: Cost::new(4, 2),
-            update: Cost::new(4, 2),
+            insert: Cost::new(3, 2),
+            update: Cost::new(3, 2),
             remove: Cost::new(1, 1),
         },
-        ..designs::Bristlecone::SPEC
+        ..designs::CellTree::<1024>::SPEC
     };
     type Index<M: Medium, K: Key> = StoreIndex<M, K, EXCHANGES>;
 }

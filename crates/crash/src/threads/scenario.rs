@@ -517,7 +517,8 @@ impl<'a, K: Key> Run<'a, K> {
             let history = Arc::new(StoreHistory::compile(&trace, crashes.mode));
             let judge =
                 |medium: &LazyImage, span: &dyn Fn() -> Span| self.recovered(medium, &calls, span);
-            let found = if order.is_whole() {
+            // On a disk the images of before an answer last until the next copy is waited for.
+            let found = if order.is_whole() || crashes.mode == PersistenceModel::Disk {
                 crashes.explore(&history, &calls, &judge)
             } else {
                 crashes.explore_moments(&history, &calls, &moments, &judge)

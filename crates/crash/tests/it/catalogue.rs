@@ -81,8 +81,7 @@ fn assert_each_caught(cases: &[(&str, Defect)]) {
 fn defects_of_batches_are_caught() {
     assert_each_caught(&[
         ("u64/commit-many-empty", Defect::BatchEarly),
-        ("u64/commit-leaves-then-insert", Defect::BatchEnded),
-        ("u64/small-scale-commit-leaves-then-insert", Defect::ListShort),
+        ("u64/commit-leaves", Defect::BatchKept),
         ("u64/commit-leaves", Defect::BatchFractured),
         ("u64/commit-beside-reads@2", Defect::BatchUnlatched),
         ("text/commit-beside-writes@2", Defect::BatchStale),

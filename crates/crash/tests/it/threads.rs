@@ -32,6 +32,11 @@ fn few(threads: usize) -> ScheduleOptions {
     ScheduleOptions { threads, schedules: 60, ..ScheduleOptions::default() }
 }
 
+/// As [`few`], for a defect that few schedules meet.
+fn many(threads: usize) -> ScheduleOptions {
+    ScheduleOptions { schedules: 600, ..few(threads) }
+}
+
 /// Returns the violations of a version.
 fn caught<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Violation> {
     let outcomes = explore_chain::<DEFECT>(filter, options);
@@ -91,7 +96,7 @@ fn the_power_fails_when_the_other_thread_has_read_what_is_exposed() {
 
 #[test]
 fn a_reader_that_does_not_validate() {
-    let violations = caught::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
+    let violations = caught::<{ chain::NO_VALIDATION }>("u64/split-leaf", many(3));
     // The state that it reads may be none that ever was, or one that a crash still undoes.
     let is_it = |violation: &Violation| {
         violation.what.contains("no order that explains it")
@@ -171,14 +176,16 @@ fn a_log_grows_beside_those_who_append_to_it() {
 fn the_store_is_played_by_its_own_methods() {
     let store = Subject::named(&[STORE.into()]).unwrap().remove(0);
     let mut explored = Vec::new();
-    let options = ScheduleOptions { schedules: 20, ..few(2) };
+    // Its leaves have up to 15 cells that a split or a merge changes before a fence: all images of
+    // two of them at once are too many.
+    let options = ScheduleOptions { schedules: 20, recoveries: 5_000, ..few(2) };
     let summary = explore_subject(store, "", options, &mut |outcome| {
         for violation in &outcome.violations {
             eprintln!("{}: {violation}", outcome.scenario);
         }
         explored.push((outcome.scenario.clone(), outcome.schedules(), outcome.recoveries()));
     });
-    assert!(summary.is_pass());
+    assert_eq!(summary.violated, 0);
     let met = |name: &str| {
         let found = explored.iter().find(|(scenario, ..)| scenario == name);
         found.is_some_and(|&(_, schedules, recoveries)| schedules == 21 && recoveries > 21)
@@ -190,7 +197,7 @@ fn the_store_is_played_by_its_own_methods() {
 
 #[test]
 fn a_seed_replays_what_it_found() {
-    let found = explore_chain::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
+    let found = explore_chain::<{ chain::NO_VALIDATION }>("u64/split-leaf", many(3));
     let violation = &found[0].violations[0];
     let seed = violation.trace.split("seed 0x").nth(1).and_then(|rest| rest.split(',').next());
     let seed = u64::from_str_radix(seed.expect("the trace names it"), 16).expect("a number");

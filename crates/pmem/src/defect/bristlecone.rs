@@ -1,4 +1,4 @@
-//! The defects of `bristlecone`, the index of the store.
+//! The defects of `bristlecone`.
 
 defects! {
     bristlecone;

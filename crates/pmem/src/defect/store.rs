@@ -4,19 +4,19 @@
 defects! {
     store;
 
-    /// A compaction ends its pin, and begins another, while it moves a record.
+    /// A compaction ends its pin, and begins another, some times while it moves a record.
     CompactRepinned = own_threads(
         "store",
         "compact-repinned",
         "a compaction unpins and pins between the lookup of a record and its copy",
         "a record that is read unpinned",
     ),
-    /// A write fences the record of a key before the entry, and not that of a value.
+    /// A write does not fence the record of a value before the cell that names it.
     ValueRecordUnfenced = own(
         "store",
         "value-record-unfenced",
-        "one fence covers the record of a value and the state of the leaf whose key needs none",
-        "one fence for an entry and its state",
+        "one fence covers a new record and the cell that names it",
+        "one fence for what is published and what publishes it",
     ),
     /// A write of the store returns when it is fenced.
     WriteUnsettled = own_on_disk(
@@ -60,19 +60,19 @@ defects! {
         "the log of a batch may become durable before the entries and leaves that it publishes",
         "a log that is committed too early",
     ),
-    /// A batch ends its log before the logged words are durable in place.
-    BatchEnded = own(
+    /// Recovery lets the cells of a batch count whose number is not committed.
+    BatchKept = own(
         "store",
-        "batch-ended",
-        "the log of a batch is ended before the words that it changes are durable",
-        "a log that is ended too early",
+        "batch-kept",
+        "recovery keeps what a batch has written to some of its cells",
+        "changes of several nodes that are committed one by one",
     ),
-    /// A replay applies no more changes of a list than fit the slot of a log.
-    ListShort = own(
+    /// An update does not keep the encoding that it replaces.
+    EncodingLost = own(
         "store",
-        "list-short",
-        "a replay applies the first change of a list and leaves the others out",
-        "a log of more changes than its slot holds",
+        "encoding-lost",
+        "a crash leaves the old value of an update with the lengths of the new one",
+        "an update in place of two fields",
     ),
     /// A batch commits one leaf after the other.
     BatchFractured = own(

@@ -21,14 +21,12 @@
 mod apply;
 mod index_logs;
 mod redo;
-mod redo_list;
 mod replay;
 mod slots;
 mod undo;
 
 pub use index_logs::UndoLogs;
 pub use redo::{Committed, PAIRS_MAX, RedoLog};
-pub use redo_list::RedoList;
 pub(crate) use replay::Replay;
 pub(crate) use slots::{AGED_TXID, SlotState};
 #[cfg(all(test, loom))]

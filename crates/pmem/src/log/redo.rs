@@ -8,19 +8,12 @@
 //! | 48 | 8 | check | data | CRC-32C of the pairs in use and of the seal |
 //! | 56 | 8 | seal | commit | number (48 bits), line (6), lines (6), pairs (4); 0: nothing |
 //!
-//! More changes than fit a slot are a *list* in a block of the pool: the same pairs, one behind the
-//! other. Its slot has one line, with two pairs and the code 4 in place of their number: offset and
-//! length of the list, its checksum and 0.
-//!
 //! 1. The seal is stored last in its line, and cleared before any other word of the line changes. A
 //!    line persists in order, so if a crash leaves the seal, it leaves the whole line.
 //! 2. A transaction is committed if all its lines have their seals with the same number.
 //! 3. So a seal with a wrong checksum is damage, never a torn write.
-//! 4. A list is durable before the seal that names it, and its block is freed after that seal is
-//!    cleared. So a list with a wrong checksum is damage, too.
 
 use super::apply::{self, apply};
-use super::redo_list::{self, RedoList};
 use super::slots::{self, Lease, SEAL, SLOT_LINES, SlotState};
 use crate::checksum::checksum_words;
 use crate::defect::Defect;
@@ -30,10 +23,6 @@ use crate::medium::{Fenced, Medium, offset_of};
 use crate::word::PmWord;
 
 const LINE_PAIRS: usize = 3;
-/// The code for the number of pairs in the line of a list.
-const LIST: usize = LINE_PAIRS + 1;
-/// The number of pairs in the line of a list.
-const LIST_PAIRS: usize = 2;
 const CHECK: usize = LINE_WORDS - 2;
 
 /// The largest number of words that one transaction changes.
@@ -75,24 +64,7 @@ impl<'p, M: Medium> RedoLog<'p, M> {
         for (pair, (word, value)) in pairs.iter_mut().zip(changes) {
             *pair = (offset_of(medium, word).offset(), *value);
         }
-        let pairs = Pairs::Few(pairs, changes.len());
-        let committed = Committed { medium, lease, pairs, open: true };
-        committed.write(slots.next_txid());
-        let _ = medium.fence();
-        committed
-    }
-
-    /// Commits the changes of `list`, like [`commit`](Self::commit). `_published` shows that the
-    /// list is durable, too.
-    ///
-    /// ```text
-    /// W seal = 0, the list's place and checksum    crash before |: the log has no effect unless
-    /// W seal                                       the line is there
-    /// F line |         -> durable      budget: 1 line, 1 fence
-    /// ```
-    pub fn commit_list(self, list: RedoList, _published: Fenced) -> Committed<'p, M> {
-        let Self { medium, slots, lease } = self;
-        let committed = Committed { medium, lease, pairs: Pairs::List(list), open: true };
+        let committed = Committed { medium, lease, pairs, count: changes.len(), open: true };
         committed.write(slots.next_txid());
         let _ = medium.fence();
         committed
@@ -107,31 +79,22 @@ impl<'p, M: Medium> RedoLog<'p, M> {
 pub struct Committed<'p, M: Medium> {
     medium: &'p M,
     lease: Lease<'p>,
-    pairs: Pairs,
+    /// Offsets of words, each with its new value.
+    pairs: [(u64, u64); PAIRS_MAX],
+    /// The number of pairs in use.
+    count: usize,
     open: bool,
 }
 
-/// The changes of a transaction: offsets of words, each with its new value.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a transaction that fits a slot allocates nothing")]
-enum Pairs {
-    /// Changes that fit a slot, and their number.
-    Few([(u64, u64); PAIRS_MAX], usize),
-    List(RedoList),
-}
-
 impl<M: Medium> Committed<'_, M> {
+    fn pairs(&self) -> &[(u64, u64)] {
+        &self.pairs[..self.count]
+    }
+
     fn write(&self, txid: u64) {
-        match &self.pairs {
-            Pairs::Few(pairs, count) => {
-                let lines = count.div_ceil(LINE_PAIRS);
-                for (index, pairs) in pairs[..*count].chunks(LINE_PAIRS).enumerate() {
-                    self.write_line(Seal { txid, line: index, lines, pairs: pairs.len() }, pairs);
-                }
-            }
-            Pairs::List(list) => {
-                self.write_line(Seal { txid, line: 0, lines: 1, pairs: LIST }, &list.place());
-            }
+        let lines = self.count.div_ceil(LINE_PAIRS);
+        for (index, pairs) in self.pairs().chunks(LINE_PAIRS).enumerate() {
+            self.write_line(Seal { txid, line: index, lines, pairs: pairs.len() }, pairs);
         }
     }
 
@@ -156,15 +119,10 @@ impl<M: Medium> Committed<'_, M> {
     ///
     /// ```text
     /// W words           crash at any point: the log is replayed, to the same end
-    /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence;
-    ///                                         of a list see its own
+    /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence
     /// ```
     pub fn apply(&self) -> Fenced {
-        let applied = match &self.pairs {
-            Pairs::Few(pairs, count) => apply(self.medium, &pairs[..*count]),
-            Pairs::List(list) => list.apply(self.medium),
-        };
-        applied.expect("logged words lie in the pool")
+        apply(self.medium, self.pairs()).expect("logged words lie in the pool")
     }
 
     /// Ends the transaction. `_applied` shows that every logged word is durable in place, and
@@ -180,12 +138,7 @@ impl<M: Medium> Committed<'_, M> {
     }
 
     /// Calls [`apply`](Self::apply), then [`truncate`](Self::truncate).
-    pub fn finish(mut self) {
-        if M::INJECTS_DEFECTS && self.medium.injects(Defect::BatchEnded) {
-            let _ = self.clear();
-            let _ = self.apply();
-            return;
-        }
+    pub fn finish(self) {
         let applied = self.apply();
         let _ = self.truncate(applied);
     }
@@ -234,8 +187,7 @@ impl Seal {
             pairs: (word & 0xf) as usize,
         };
         let fits = seal.line == line && line < seal.lines && seal.lines <= SLOT_LINES;
-        let is_list = seal.pairs == LIST && seal.lines == 1;
-        let has_pairs = is_list || (1..=LINE_PAIRS).contains(&seal.pairs);
+        let has_pairs = (1..=LINE_PAIRS).contains(&seal.pairs);
         (seal.txid != 0 && fits && has_pairs).then_some(seal)
     }
 }
@@ -245,15 +197,13 @@ fn line_checksum(pairs: &[(u64, u64)], seal: Seal) -> u64 {
     checksum_words(words)
 }
 
-/// Returns the pairs of the committed transaction in a slot, or `None` if it has none. They are at
-/// most `list_pairs_max` if they are a list.
+/// Returns the pairs of the committed transaction in a slot, or `None` if it has none.
 ///
 /// # Errors
 /// A line that may belong to the transaction is damaged.
 pub(super) fn read<M: Medium>(
     medium: &M,
     slot: &[PmWord],
-    list_pairs_max: u64,
 ) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
     let mut all = Vec::new();
     let mut first = None;
@@ -262,10 +212,6 @@ pub(super) fn read<M: Medium>(
         let Seal { txid, lines, .. } = *first.get_or_insert(seal);
         if (seal.txid, seal.lines) != (txid, lines) {
             return Ok(None);
-        }
-        if seal.pairs == LIST {
-            let at = offset_of(medium, &line[0]).offset();
-            return redo_list::read(medium, &pairs, at, list_pairs_max).map(Some);
         }
         all.extend(pairs);
         if index + 1 == lines {
@@ -294,7 +240,7 @@ fn read_line<M: Medium>(
     };
     let pairs: Vec<_> = line
         .chunks_exact(2)
-        .take(if seal.pairs == LIST { LIST_PAIRS } else { seal.pairs })
+        .take(seal.pairs)
         .map(|pair| (medium.load(&pair[0]), medium.load(&pair[1])))
         .collect();
     let (expected, found) = (line_checksum(&pairs, seal), medium.load(&line[CHECK]));

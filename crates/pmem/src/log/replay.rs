@@ -7,7 +7,6 @@
 
 use super::apply::{apply, check_offset, clear_seals, newest_txid, truncate};
 use super::redo;
-use super::redo_list::PAIR_BYTES;
 use super::slots::{self, SlotState, TXID_RESTART};
 use super::undo::{self, HEADER_SHAPE};
 use crate::defect::Defect;
@@ -33,14 +32,12 @@ impl<'p> Replay<'p> {
     pub(crate) fn read<M: Medium>(medium: &'p M, pool_bytes: u64) -> Result<Self, Corrupt> {
         let mut ends = Vec::new();
         let mut newest = 0;
-        // Lists of several logs do not overlap, so all of them take no more memory than the pool.
-        let mut list_pairs_max = pool_bytes / PAIR_BYTES;
         for index in slots::ALL {
             let slot = slots::words(medium, index);
             let (sealed, seals) = sealed(slot, index);
             newest = newest.max(newest_txid(medium, sealed, seals));
             let interrupted = if slots::REDO.contains(&index) {
-                redo::read(medium, slot, list_pairs_max)?.map(|pairs| (pairs, 0))
+                redo::read(medium, slot)?.map(|pairs| (pairs, 0))
             } else {
                 undo::read(medium, slot, HEADER_SHAPE)?.map(|found| (found.pairs, found.end))
             };
@@ -48,7 +45,6 @@ impl<'p> Replay<'p> {
                 for &(offset, _) in &pairs {
                     check_offset(offset, slots::offset(index), pool_bytes)?;
                 }
-                list_pairs_max = list_pairs_max.saturating_sub(pairs.len() as u64);
                 ends.push((slot, pairs, end));
             }
         }

@@ -24,4 +24,4 @@ pub use root::Root;
 pub use superblock::{FileState, check_original, check_version, holds_nothing, is_closed};
 
 /// The format version that this library writes, and the only one that it reads.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;

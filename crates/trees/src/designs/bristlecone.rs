@@ -1,5 +1,4 @@
-//! `bristlecone`: the store's own index, with leaves of pairs in persistent memory and inner nodes
-//! in DRAM.
+//! `bristlecone`: leaves of pairs in persistent memory, each with a checksum; inner nodes in DRAM.
 //!
 //! See `docs/designs/bristlecone.md` for the reasons.
 
@@ -12,7 +11,7 @@ use crate::leaf::pairs::PairLeaf;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// The store's own index, on the hybrid engine.
+/// A tree of leaves of pairs, on the hybrid engine.
 #[derive(Debug)]
 pub struct Bristlecone;
 

@@ -45,7 +45,6 @@
 //! | `bulk` | bulk load | the only leaf, then the inner node above it |
 //! | `recover` | create, open, check | none: no other thread uses the index |
 //! | `chain`, `links`, `line_set` | repairing the leaves; their order | none, for the same reason |
-//! | `checkpoint` | saving the inner nodes at close, loading them at open | none |
 //! | `pairs` | the interface for the store | |
 //!
 //! # Root block
@@ -58,15 +57,12 @@
 //! | 24 | 8 | magic number | data | only with micro-logs |
 //! | 64 | 1984 | micro-logs | | only with [`Restructuring::MicroLogged`]: see `micro_log` |
 
-mod batch;
 mod bulk;
 mod chain;
-mod checkpoint;
 mod line_set;
 mod links;
 mod merge_replace;
 mod micro_log;
-mod pairs;
 mod read;
 mod recover;
 mod remove;
@@ -74,6 +70,7 @@ mod replace;
 mod scan;
 mod write;
 
+use crate::checkpoint;
 use crate::fingerprint;
 use crate::index::{Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::{InnerNodes, LeafRoute};
@@ -139,8 +136,6 @@ impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
         f.debug_struct(S::SPEC.name).field("root", &self.root).finish_non_exhaustive()
     }
 }
-
-pub use batch::{CommittedPairs, PairChange, PairState};
 
 /// A leaf: the offset of its block, and the words of the block.
 struct LeafRef<'a> {
@@ -372,7 +367,7 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
         self.check_all()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
-        self.save_checkpoint()?;
+        checkpoint::save::<K, M>(&self.pool, &self.inner, &self.root_words()?[1..])?;
         Ok(self.pool)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::micro_log::{LogQueue, MAGIC, MAGIC_AT};
 use super::{Hybrid, HybridSpec, LeafRef, Restructuring};
+use crate::checkpoint;
 use crate::index::{TreeError, TreeStats, find_root};
 use crate::inner::{InnerNodes, SeparatedLeaf};
 use crate::key::{Entry, Key};
@@ -54,7 +55,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let saved = match opened {
             Opened::Clean => {
                 index.check_micro_logs()?;
-                index.load_checkpoint()?
+                checkpoint::load::<K, M>(&index.pool, &index.root_words()?[1..])
             }
             Opened::Crashed => {
                 index.replay_micro_logs()?;

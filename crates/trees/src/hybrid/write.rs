@@ -118,27 +118,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
     }
 
-    /// Sets the value of `key` to `new` if it is `old`, and returns `true`. Durable on return.
-    pub(super) fn replace_value(
-        &self,
-        key: K::Ref<'_>,
-        old: Value,
-        new: Value,
-    ) -> Result<bool, TreeError> {
-        let guard = self.pool.pin();
-        loop {
-            let (leaf, latch_guard) = self.latch_leaf(key)?;
-            let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
-            let Some((slot, _)) = found.filter(|(_, value)| *value == old) else {
-                return Ok(false);
-            };
-            if S::Leaf::update::<K, M>(&self.pool, leaf.words, slot, new).is_some() {
-                return Ok(true);
-            }
-            self.ensure_space(key, (leaf, latch_guard), None, &guard)?;
-        }
-    }
-
     /// Makes space in the full leaf that covers `key`. Returns `true` if this has inserted `new` as
     /// well.
     #[cold]

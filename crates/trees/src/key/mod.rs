@@ -52,6 +52,8 @@ pub trait Key: Send + Sync + 'static {
     const EXACT: bool;
     /// `true` if [`entry_prefix`](Self::entry_prefix) reads nothing but the entry.
     const PREFIX_IN_ENTRY: bool = false;
+    /// `true` if entries have an [encoding](Entry::encoding), which a leaf then stores.
+    const HAS_ENCODINGS: bool = false;
     /// Returns the least key; its separator word is 0.
     fn least() -> Self::Owned;
     /// Returns the borrowed form of `key`.
@@ -307,6 +309,17 @@ pub(crate) fn free_entry_key<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
     if let Ok(Some((block, bytes))) = K::entry_block(pool, entry) {
         pool.release(block, bytes);
     }
+}
+
+/// Returns `true` if an entry names no block, so that it is whole by itself.
+#[inline(always)]
+pub(crate) fn stands_alone<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> bool {
+    // A layer without the prefix in the entry has a record for each key, and would read it here.
+    K::PREFIX_IN_ENTRY
+        && matches!(
+            (K::entry_block(pool, entry), K::value_block(pool, entry)),
+            (Ok(None), Ok(None))
+        )
 }
 
 /// Marks the block of a separator during recovery.

@@ -377,6 +377,7 @@ impl Key for Record {
     const NAME: &'static str = "record";
     const EXACT: bool = false;
     const PREFIX_IN_ENTRY: bool = true;
+    const HAS_ENCODINGS: bool = true;
 
     fn least() -> Bytes {
         Bytes::new()

@@ -16,6 +16,7 @@ pub mod append;
 pub mod circular;
 pub mod fingerprint_bitmap;
 pub mod isle;
+pub(crate) mod link;
 pub mod pairs;
 pub mod slot_cache;
 mod slotted;

@@ -1,5 +1,5 @@
-//! The leaf of the store: unsorted entries in any encoding, a fingerprint for each, and a checksum
-//! that detects damage. A leaf has 512 B and 24 entries:
+//! The leaf of pairs: unsorted entries in any encoding, a fingerprint for each, and a checksum that
+//! detects damage. A leaf has 512 B and 24 entries:
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
@@ -25,13 +25,9 @@
 //!    leaf is damaged. A leaf of zeros is damaged too.
 //! 4. One line holds all that a lookup reads besides the entry.
 
-mod bytes;
 mod note;
-mod staged;
 
-pub use bytes::LeafBytes;
-
-use super::{InsertResult, Leaf, TaggedEntry, slots};
+use super::{InsertResult, Leaf, TaggedEntry, link, slots};
 use crate::fingerprint;
 use crate::key::{Entry, Key, Record, Value};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
@@ -44,8 +40,6 @@ const ENTRIES: usize = 16;
 const CAPACITY: usize = 24;
 /// The bits of the state word that mark valid entries.
 const ALL: u64 = (1 << CAPACITY) - 1;
-/// The number of low bits of a link word that hold an offset.
-const OFFSET_BITS: u32 = 48;
 
 /// The leaf of pairs, with a checksum over its entries.
 #[derive(Debug)]
@@ -100,13 +94,6 @@ const fn entry_checksum(slot: usize, tagged: TaggedEntry) -> u64 {
     let rest = slot as u64 | (entry.encoding as u64) << 8 | (fingerprint as u64) << 16;
     state = (state ^ state >> 29 ^ rest).wrapping_mul(MULTIPLIER);
     (state ^ state >> 32) & (u64::MAX >> CAPACITY)
-}
-
-/// Returns the check of `offset`, in the 16 bits above it. The check of offset 0 is not 0, so a
-/// zeroed link is damage and not the end of the chain.
-#[inline(always)]
-const fn link_check(offset: u64) -> u64 {
-    ((offset ^ 0x5851_F42D).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> OFFSET_BITS) << OFFSET_BITS
 }
 
 #[inline(always)]
@@ -261,11 +248,11 @@ impl Leaf for PairLeaf {
     const HAS_DIRECTORY: bool = true; // I4
 
     fn encode_next(next: u64) -> u64 {
-        next ^ link_check(next)
+        link::encode(next)
     }
 
     fn decode_next(word: u64) -> u64 {
-        word ^ link_check(word & ((1 << OFFSET_BITS) - 1))
+        link::decode(word)
     }
 
     fn format<K: Key, M: Medium>(

@@ -18,13 +18,15 @@ mod scan;
 mod write;
 
 use crate::inner::{InnerNodes, LeafRoute};
-use crate::key::Key;
+use crate::key::{Key, Value};
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
 pub(crate) use contents::Contents;
-pub(crate) use read::{get, multi_get};
-pub(crate) use scan::{KeyedEntries, RowCopy, check_range, misplaced, misplaced_key, scan};
+pub(crate) use read::{get, get_value, multi_get, multi_get_values};
+pub(crate) use scan::{
+    KeyedEntries, RowCopy, check_range, misplaced, misplaced_key, no_progress, scan,
+};
 pub(crate) use write::{EntryChange, Operation, key_word, latch_leaf};
 
 /// A borrowed key of the tree `T`.
@@ -48,9 +50,30 @@ pub(crate) trait LeafTable: 'static {
     /// Returns the row at `index` and the latch that protects the row and its leaf.
     fn row(&self, index: usize) -> (Self::Row<'_>, Latch<OnDram<'_, Self::Medium>>);
 
+    /// Makes the row complete, if no operation has reached its leaf since the open.
+    ///
+    /// # Errors
+    /// The leaf is damaged.
+    #[inline(always)]
+    fn visit(&self, _row: Self::Row<'_>) -> Result<(), Corrupt> {
+        Ok(())
+    }
     /// Returns the value of `key` in the leaf of `row`, or `None` if the key is absent. A writer
     /// may run concurrently, so the result counts only after the caller has validated the version.
     fn find(&self, row: Self::Row<'_>, key: KeyRef<'_, Self>) -> Result<Option<u64>, Corrupt>;
+    /// As [`find`](Self::find), with the encoding of the entry.
+    #[inline(always)]
+    fn find_value(
+        &self,
+        row: Self::Row<'_>,
+        key: KeyRef<'_, Self>,
+    ) -> Result<Option<Value>, Corrupt> {
+        Ok(self.find(row, key)?.map(Value::plain))
+    }
+    /// Notes that this thread relies on what it has read in the leaf of `row`, whose version it has
+    /// validated. See [`Medium::note_read`].
+    #[inline(always)]
+    fn note_read(&self, _row: Self::Row<'_>) {}
     /// Prefetches what [`find`](Self::find) will read for `key` in the row at `index`, if that
     /// follows from the index.
     #[inline(always)]

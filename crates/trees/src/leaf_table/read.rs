@@ -3,11 +3,21 @@
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::TreeError;
 use crate::inner::{BATCH, Direction, InnerNodes, LeafRoute, Restart};
+use crate::key::Value;
 use bristlecone_pmem::Corrupt;
 
-/// Returns the value of `key`, or `None` if the key is absent. Writes nothing.
+/// Returns the value word of `key`, or `None` if the key is absent. Writes nothing.
 #[inline]
 pub(crate) fn get<T: LeafTable>(tree: &T, key: KeyRef<'_, T>) -> Result<Option<u64>, TreeError> {
+    Ok(get_value(tree, key)?.map(|value| value.word))
+}
+
+/// As [`get`], with the encoding of the entry.
+#[inline]
+pub(crate) fn get_value<T: LeafTable>(
+    tree: &T,
+    key: KeyRef<'_, T>,
+) -> Result<Option<Value>, TreeError> {
     let _guard = tree.pool().pin();
     loop {
         let route = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
@@ -24,16 +34,18 @@ fn get_in_row<T: LeafTable>(
     tree: &T,
     route: &LeafRoute,
     key: KeyRef<'_, T>,
-) -> Result<Result<Option<u64>, Restart>, Corrupt> {
+) -> Result<Result<Option<Value>, Restart>, Corrupt> {
     let (row, latch) = row_of(tree, route);
+    tree.visit(row)?;
     let Some(version) = latch.read() else { return Ok(Err(Restart)) };
     if !tree.inner().is_current(route) {
         return Ok(Err(Restart));
     }
-    let value = tree.find(row, key);
+    let value = tree.find_value(row, key);
     if !latch.validate(version) {
         return Ok(Err(Restart));
     }
+    tree.note_read(row);
     Ok(Ok(value?))
 }
 
@@ -44,9 +56,18 @@ pub(crate) fn multi_get<T: LeafTable>(
     values: &mut [Option<u64>],
 ) -> Result<(), TreeError> {
     assert_eq!(keys.len(), values.len(), "multi_get takes one value slot for each key");
+    multi_get_values(tree, keys, |at, value| values[at] = value.map(|value| value.word))
+}
+
+/// As [`multi_get`], and calls `found` with the index of each key and its value, in order.
+pub(crate) fn multi_get_values<T: LeafTable>(
+    tree: &T,
+    keys: &[KeyRef<'_, T>],
+    mut found: impl FnMut(usize, Option<Value>),
+) -> Result<(), TreeError> {
     let _guard = tree.pool().pin();
     let mut routes = [None; BATCH];
-    for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
+    for (batch, keys) in keys.chunks(BATCH).enumerate() {
         tree.inner().seek_batch::<T::Key>(tree.pool(), keys, &mut routes, |leaf, key| {
             tree.prefetch_row(leaf.offset() as usize, key);
         })?;
@@ -58,15 +79,16 @@ pub(crate) fn multi_get<T: LeafTable>(
         let current =
             routes.iter().zip(keys).filter_map(|(route, &key)| Some((route.as_ref()?, key)));
         tree.prefetch(current.map(|(route, key)| (row_of(tree, route).0, key)));
-        for ((&key, value), route) in keys.iter().zip(values).zip(&routes) {
+        for (at, (&key, route)) in keys.iter().zip(&routes).enumerate() {
             let result = match route {
                 Some(route) => get_in_row(tree, route, key)?,
                 None => Err(Restart),
             };
-            *value = match result {
+            let value = match result {
                 Ok(value) => value,
-                Err(Restart) => get(tree, key)?,
+                Err(Restart) => get_value(tree, key)?,
             };
+            found(batch * BATCH + at, value);
         }
     }
     Ok(())

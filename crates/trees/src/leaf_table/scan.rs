@@ -65,12 +65,14 @@ fn copy_leaf<T: LeafTable>(
     loop {
         let route = seek()?;
         let (row, latch) = row_of(tree, &route);
+        tree.visit(row)?;
         let Some(version) = latch.read() else { continue };
         if !tree.inner().is_current(&route) {
             continue;
         }
         let copy = tree.copy(row);
         if latch.validate(version) {
+            tree.note_read(row);
             return copy;
         }
     }
@@ -174,7 +176,7 @@ fn scan_down<T: LeafTable>(
 /// Returns the error for low keys that do not ascend along the chain, with which a scan would never
 /// end.
 #[cold]
-fn no_progress(at: PmPtr) -> Corrupt {
+pub(crate) fn no_progress(at: PmPtr) -> Corrupt {
     let what = "low keys of neighbouring leaves do not increase";
     Corrupt { at: at.offset(), what, expected: 1, found: 0 }
 }

@@ -59,6 +59,7 @@ pub(crate) fn latch_leaf<'a, T: LeafTable>(
     loop {
         let route = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
         let (row, latch) = row_of(tree, &route);
+        tree.visit(row)?;
         let Some(version) = latch.read() else { continue };
         if !tree.inner().is_current(&route) {
             continue;

@@ -34,14 +34,14 @@ fn open(superblock: Superblock) -> Result<(Pool<Torn>, Opened), PoolError> {
 
 #[test]
 fn a_newer_version_is_an_error() {
-    for version in [3, 7, u64::from(u32::MAX), u64::MAX] {
+    for version in [4, 7, u64::from(u32::MAX), u64::MAX] {
         let mut words = GOOD.encode();
         words[1] = version;
         words[CHECKSUM] = checksum(&words);
         let error = open_words(words).unwrap_err();
         let expected = u32::try_from(version).unwrap_or(u32::MAX);
         assert!(
-            matches!(error, PoolError::Version { at: 8, found, supported: 2 } if found == expected),
+            matches!(error, PoolError::Version { at: 8, found, supported: 3 } if found == expected),
             "{error}"
         );
     }
@@ -49,14 +49,14 @@ fn a_newer_version_is_an_error() {
 
 #[test]
 fn an_older_version_is_refused_with_the_way_to_move_its_pairs() {
-    for version in [0, 1] {
+    for version in [0, 1, 2] {
         let mut words = GOOD.encode();
         words[1] = version;
         words[CHECKSUM] = checksum(&words);
         let error = open_words(words).unwrap_err();
         let said = error.to_string();
         assert!(
-            matches!(error, PoolError::OldVersion { at: 8, found, supported: 2 } if u64::from(found) == version),
+            matches!(error, PoolError::OldVersion { at: 8, found, supported: 3 } if u64::from(found) == version),
             "{said}"
         );
         assert!(said.contains("bristlecone dump") && said.contains("bristlecone load"), "{said}");

@@ -1,11 +1,11 @@
 //! Checking an index.
 
 use super::CellTreeIndex;
-use super::epoch::EPOCH_MAX;
+use super::epoch::Ended;
 use super::leaf::{CellLeaf, unfindable};
 use super::leaf_table::sorted_entries;
 use super::recover::walk;
-use super::rows::Notes;
+use super::rows::{LeafWords, Notes};
 use super::word::{CellKind, CellLayout, with_kind};
 use crate::index::{TreeError, TreeStats};
 use crate::inner::InnerNodes;
@@ -17,6 +17,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Checks that the chain of leaves, the leaf words and the inner nodes agree, that sums fit,
     /// and that a lookup finds each entry. Returns the counts.
     pub(super) fn collect_stats(&self) -> Result<TreeStats, TreeError> {
+        self.visit_all()?;
         let mut stats = TreeStats {
             height: self.inner.height() + 1,
             inner_nodes: self.inner.node_count(),
@@ -27,6 +28,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
         let mut descents = by_descent.iter();
         walk::<K, M>(&self.pool, self.first, BYTES, &mut |leaf, low, high| {
+            leaf.prefetch_all(self.pool.medium());
             let (word, kind) = leaf.header(self.pool.medium())?;
             let is_same = descents.next().is_some_and(|separated| {
                 separated.leaf == leaf.at.offset()
@@ -36,7 +38,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             if !is_same {
                 return Err(disagreement(leaf.at, by_descent.len()));
             }
-            let notes = self.rows.row(leaf.at, BYTES).notes::<M>();
+            let row = self.row_at(leaf.at);
+            let notes = row.notes::<M>();
             let prefix = |key| K::prefix(K::borrow(key));
             let is_bound = |bound: u64| bound == kind.kept(high.map_or(0, prefix));
             let bound = notes.bound().filter(|_| kind == CellKind::Dense);
@@ -46,7 +49,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             let pairs = sorted_entries::<K, M>(&self.pool, leaf, notes)?;
             check_range::<K>(leaf.at, &pairs, low, high)?;
             let counts = &mut stats;
-            with_kind!(kind, C => self.check_leaf::<C>(leaf, notes, counts))?;
+            with_kind!(kind, C => self.check_leaf::<C>(leaf, (row, notes), counts))?;
             stats.count_block(&self.pool, K::block(&self.pool, word)?)
         })?;
         if stats.leaves != by_descent.len() as u64 {
@@ -59,12 +62,13 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     fn check_leaf<C: CellLayout>(
         &self,
         leaf: CellLeaf<'_>,
-        notes: Notes,
+        (row, notes): (LeafWords<'_>, Notes),
         stats: &mut TreeStats,
     ) -> Result<(), Corrupt> {
         let medium = self.pool.medium();
+        leaf.verify_used::<C, M>(medium)?;
         for cell in 0..leaf.cells() {
-            leaf.cell::<C>(cell).settled::<K, M>(&self.pool, EPOCH_MAX)?;
+            leaf.cell::<C>(cell).settled::<K, M>(&self.pool, Ended::ALL)?;
         }
         let entries: Vec<_> = leaf.entries::<C, M>(medium, notes).collect();
         if notes.count::<C>() != entries.len() {
@@ -73,7 +77,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         for placed in &entries {
             let found = K::with_entry(&self.pool, placed.entry, |key| {
                 let hash = K::hash(key);
-                leaf.find::<C, K, M>(&self.pool, notes, (Self::candidates(hash), hash), key)
+                let place = (Self::candidates(hash), hash);
+                leaf.find::<C, K, M>(&self.pool, (row, notes), place, key)
             })??;
             if found != Some(*placed) {
                 return Err(unfindable(leaf.at, placed.entry));

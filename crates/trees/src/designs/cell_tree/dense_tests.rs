@@ -96,7 +96,7 @@ fn a_first_leaf_of_dense_cells_is_refused() {
     let medium = index.pool.medium();
     let first = leaf::CellLeaf::new(&index.pool, index.first, 1024).unwrap();
     let cells = vec![cell::NewCell::<DenseCells>::default(); first.cells()];
-    first.format(medium, (0, first.next(medium)), &cells);
+    first.format(medium, (0, first.next(medium).unwrap()), &cells);
     assert!(Index::open(Arc::clone(&index.pool), "t", Opened::Clean).is_err());
 }
 
@@ -110,7 +110,7 @@ fn a_dense_leaf_with_a_wide_range_is_refused() {
     let medium = index.pool.medium();
     assert_eq!(kinds(&index), [CellKind::Wide; 2]);
     let first = leaf::CellLeaf::new(&index.pool, index.first, 1024).unwrap();
-    let right = leaf::CellLeaf::new(&index.pool, first.next(medium), 1024).unwrap();
+    let right = leaf::CellLeaf::new(&index.pool, first.next(medium).unwrap(), 1024).unwrap();
     let low = right.low(medium).unwrap();
     let cells = vec![cell::NewCell::<DenseCells>::default(); right.cells()];
     right.format(medium, (low, PmPtr::new(0)), &cells);
@@ -206,7 +206,7 @@ fn bounded(index: &Index<Count<Mapped>>) -> Vec<rows::Notes> {
     let mut found = Vec::new();
     recover::walk::<u64, _>(&index.pool, index.first, 1024, &mut |leaf, _, _| {
         let (medium, notes) =
-            (index.pool.medium(), index.rows.row(leaf.at, 1024).notes::<Count<Mapped>>());
+            (index.pool.medium(), index.rows.row::<u64>(leaf.at, 1024).notes::<Count<Mapped>>());
         if notes.kind::<u64>() == CellKind::Dense && notes.bound().is_some() {
             let hidden =
                 (0..leaf.cells()).map(|cell| leaf.hidden_in::<DenseCells, _>(medium, notes, cell));

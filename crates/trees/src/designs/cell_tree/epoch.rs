@@ -1,20 +1,19 @@
 //! Records under the fence of their cell: the note by which recovery tells a torn record.
 //!
-//! A key with a record is inserted with one fence for record and cell. So a crash may leave the
+//! An entry with a record is written with one fence for record and cell. So a crash may leave the
 //! cell and lose lines of the record. The commit word then says *fresh*, and the cell has a note of
 //! the record:
 //!
 //! | bits | field | meaning |
 //! | --- | --- | --- |
-//! | 0..30 | check | bits of the hash of the record's key |
-//! | 30..64 | epoch | the epoch of the insert |
+//! | 0..30 | check | bits of the hash of the record's key; of a pair, of its sum |
+//! | 30..64 | epoch | the epoch of the write |
 //!
-//! 1. A fresh slot counts if its record has a valid sum and the check of the note. A record that
-//!    the block held before has another key, and so another check: the same key would be the same
-//!    record, whole.
+//! 1. A fresh slot counts if its record has valid sums and the check of the note. A record that the
+//!    block held before is the same, whole, or has another check, but for a chance of 2^-30.
 //! 2. An epoch lasts from an open to the next one. The first leaf has the newest epoch whose
-//!    inserts have all been fenced. A record without its check is torn if its epoch is later, and
-//!    the slot is then free again, as before the insert. Otherwise the record is damaged.
+//!    writes have all been fenced. A record without its check is torn if its epoch is later, and
+//!    the cell is then as before the write. Otherwise the record is damaged.
 //! 3. A recovery settles all leaves before it stores a later epoch. So a crash of a recovery leaves
 //!    torn records torn.
 
@@ -27,6 +26,21 @@ const CHECK_SHIFT: u32 = u64::BITS - u8::BITS - EPOCH_SHIFT;
 
 /// The epoch that is later than every other: no insert has it.
 pub(super) const EPOCH_MAX: u64 = u64::MAX >> EPOCH_SHIFT;
+
+/// What had ended when a crash came. A recovery takes back later inserts whose records are torn,
+/// and all later batches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    /// The newest epoch whose inserts have all been fenced.
+    pub(super) epoch: u64,
+    /// The number of the newest [batch](super::batch) that is committed.
+    pub(super) batch: u64,
+}
+
+impl Ended {
+    /// Everything, as after a clean close.
+    pub(super) const ALL: Self = Self { epoch: EPOCH_MAX, batch: u64::MAX };
+}
 
 /// The note of a record, in the last word of a fresh cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

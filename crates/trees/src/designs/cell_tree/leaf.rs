@@ -2,12 +2,16 @@
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | next | commit | offset of the right neighbour; 0 in the last leaf |
+//! | 0 | 8 | next | commit | the right neighbour, 0 if none, in 48 bits; their check in 16 |
 //! | 1 | 8 | low | data | separator word of the low key; 0 in the first leaf |
 //! | 2 | 8 | check | data | checksum of offset, low and kind |
 //! | 3 | 8 | epoch | data | of the first leaf: see [`epoch`](super::epoch); else epoch 0 |
-//! | 4 | 8 | kind | data | 0: wide cells; 1: dense cells |
-//! | 5 | 24 | | | zero |
+//! | 4 | 8 | state | data | bits 0..2 kind: 0 wide cells, 1 dense, 2 of pairs; 16..31 the cells |
+//! | | | | | in use when next was set; 32..64 check of offset and the others |
+//! | 5 | 8 | checkpoint | hint | of the first leaf: inner nodes as a clean close saved them |
+//! | 6 | 8 | checkpoint nonce | hint | of the first leaf: nonce of the open that saved them |
+//! | 7 | 8 | batch | commit | of the first leaf: number of the newest committed |
+//! | | | | | [batch](super::batch); else 0 |
 //! | 8 | 64 n | n cells | | see [`Cell`] |
 //!
 //! 1. Low, kind and check never change.
@@ -18,27 +22,39 @@
 //!    entries.
 //! 4. The range of a dense leaf is narrow: see [`kind_of`]. So the low bits of a key tell it from
 //!    all other keys that the leaf ever holds.
+//! 5. A cell in use does not come out of use. So a cell of zeros that was in use is damage.
 
-use super::cell::{Cell, NewCell};
+use super::batch::number;
+use super::cell::{Cell, NewCell, ReadWords};
 use super::epoch::Note;
 use super::place::Candidates;
-use super::rows::{CELLS_MAX, Notes};
+use super::rows::{CELLS_MAX, LeafWords, Notes, place_at, slots_of};
 use super::word::{
     CellKind, CellLayout, CommitWord, KEPT_RANGE, SLOTS_MAX, WideCells, has_dense, slots_with,
     tag_of,
 };
 use crate::key::{Entry, Key};
-use crate::leaf::slots;
+use crate::leaf::{link, slots};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 use core::hint::select_unpredictable;
 
 const NEXT: usize = 0;
 const LOW: usize = 1;
 const CHECK: usize = 2;
 const EPOCH: usize = 3;
-const KIND: usize = 4;
-const HEADER_WORDS: usize = 5;
+const STATE: usize = 4;
+const CHECKPOINT: usize = 5;
+const BATCH: usize = 7;
+const HEADER_WORDS: usize = 8;
+
+/// The bits of a state word with the kind.
+const KIND_MASK: u64 = 0b11;
+const USED_SHIFT: u32 = 16;
+const STATE_CHECK_SHIFT: u32 = 32;
+
+/// The error for a cell that was in use and is not any more.
+pub(super) const ZEROED: &str = "cell that was in use and is zero";
 
 /// Returns the number of cells of a leaf of `bytes` bytes.
 pub(super) const fn cells_of(bytes: usize) -> usize {
@@ -62,17 +78,36 @@ pub(super) fn kind_of<K: Key>(low: &K::Owned, high: Option<&K::Owned>) -> CellKi
     // 0 for all keys.
     let width = high.map_or(0, prefix).wrapping_sub(prefix(low));
     let is_narrow = (1..=KEPT_RANGE).contains(&width);
-    if has_dense::<K>() && is_narrow { CellKind::Dense } else { CellKind::Wide }
+    if has_dense::<K>() && is_narrow { CellKind::Dense } else { CellKind::widest::<K>() }
 }
 
-/// Returns the word of a kind in a header.
-fn kind_word(kind: CellKind) -> u64 {
-    u64::from(kind == CellKind::Dense)
+/// Returns the number of a kind in a header.
+fn kind_number(kind: CellKind) -> u64 {
+    match kind {
+        CellKind::Wide => 0,
+        CellKind::Dense => 1,
+        CellKind::Pairs => 2,
+    }
+}
+
+/// Returns the kind with this number; wide for one that no kind has.
+fn kind_numbered(number: u64) -> CellKind {
+    match number {
+        1 => CellKind::Dense,
+        2 => CellKind::Pairs,
+        _ => CellKind::Wide,
+    }
+}
+
+/// Returns the state word of a leaf at `at`, of this kind, with these cells in use.
+fn state_word(at: PmPtr, kind: CellKind, used: u64) -> u64 {
+    let state = kind_number(kind) | used << USED_SHIFT;
+    state | mix(mix(state) ^ at.offset()) >> STATE_CHECK_SHIFT << STATE_CHECK_SHIFT
 }
 
 /// Returns the checksum of a header at `at` with this low word.
 fn check_of(at: PmPtr, low: u64, kind: CellKind) -> u64 {
-    mix(mix(low) ^ at.offset() ^ kind_word(kind))
+    mix(mix(low) ^ at.offset() ^ kind_number(kind))
 }
 
 /// Returns a number that depends on all bits of `word`.
@@ -83,10 +118,166 @@ fn mix(word: u64) -> u64 {
 }
 
 /// A view of a leaf.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CellLeaf<'a> {
+#[derive(Debug)]
+pub(super) struct CellLeaf<'a, W = PmWord> {
     pub(super) at: PmPtr,
-    words: &'a [PmWord],
+    words: &'a [W],
+}
+
+// A derive would need words that are `Copy`.
+impl<W> Copy for CellLeaf<'_, W> {}
+impl<W> Clone for CellLeaf<'_, W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<'a, W> CellLeaf<'a, W> {
+    /// Returns the view of the leaf at `at` whose words are `words`.
+    pub(super) const fn of_words(at: PmPtr, words: &'a [W]) -> Self {
+        Self { at, words }
+    }
+
+    /// Returns the number of cells.
+    #[inline(always)]
+    pub(super) fn cells(self) -> usize {
+        self.words.len() / LINE_WORDS - 1
+    }
+
+    /// Returns the cell with the number `index`.
+    #[inline(always)]
+    pub(super) fn cell<C: CellLayout>(self, index: usize) -> Cell<'a, C, W> {
+        let word = (1 + index) * LINE_WORDS;
+        Cell::new(self.at.offset() + 8 * word as u64, &self.words[word..])
+    }
+
+    /// Returns the number of entries that a leaf of this kind holds.
+    #[inline(always)]
+    pub(super) fn capacity<C: CellLayout>(self) -> usize {
+        self.cells() * C::KIND.slots()
+    }
+
+    /// Returns the offset of the right neighbour; null in the last leaf.
+    ///
+    /// # Errors
+    /// The link does not have its check.
+    #[inline]
+    pub(super) fn next<R: ReadWords<W>>(self, medium: &R) -> Result<PmPtr, Corrupt> {
+        link::checked(self.at.offset(), medium.read(&self.words[NEXT]))
+    }
+
+    /// Returns the separator word of the low key.
+    ///
+    /// # Errors
+    /// The checksum of the header does not fit.
+    #[inline]
+    pub(super) fn low<R: ReadWords<W>>(self, medium: &R) -> Result<u64, Corrupt> {
+        Ok(self.header(medium)?.0)
+    }
+
+    /// Returns the separator word of the low key, and the kind.
+    ///
+    /// # Errors
+    /// The checksum of the header does not fit.
+    #[inline]
+    pub(super) fn header<R: ReadWords<W>>(self, medium: &R) -> Result<(u64, CellKind), Corrupt> {
+        let kind = kind_numbered(medium.read(&self.words[STATE]) & KIND_MASK);
+        self.used_of(medium, kind)?;
+        Ok((self.low_of(medium, kind)?, kind))
+    }
+
+    /// Returns the separator word of the low key, if the leaf is of this kind.
+    ///
+    /// # Errors
+    /// The checksum of offset, low key and kind does not fit.
+    #[inline]
+    pub(super) fn low_of<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        kind: CellKind,
+    ) -> Result<u64, Corrupt> {
+        let [low, found] = [LOW, CHECK].map(|at| medium.read(&self.words[at]));
+        let (at, expected) = (self.at.offset(), check_of(self.at, low, kind));
+        if found != expected {
+            let what = "checksum of the header of a leaf";
+            return Err(Corrupt { at, what, expected, found });
+        }
+        Ok(low)
+    }
+
+    /// Returns the cells that were in use when the link was set, as bits, if the leaf is of this
+    /// kind.
+    ///
+    /// # Errors
+    /// The check of the state does not fit.
+    #[inline]
+    pub(super) fn used_of<R: ReadWords<W>>(
+        self,
+        medium: &R,
+        kind: CellKind,
+    ) -> Result<u64, Corrupt> {
+        let found = medium.read(&self.words[STATE]);
+        let used = used_of(found);
+        let expected = state_word(self.at, kind, used);
+        if found != expected {
+            let at = self.at.offset() + 8 * STATE as u64;
+            let what = "kind of a leaf, or its cells in use, or their check";
+            return Err(Corrupt { at, what, expected, found });
+        }
+        Ok(used)
+    }
+
+    /// Returns the cells in use, as bits.
+    pub(super) fn used_cells<C: CellLayout, R: ReadWords<W>>(self, medium: &R) -> u64 {
+        let is_used = |&cell: &usize| self.cell::<C>(cell).commit_word(medium).is_used();
+        (0..self.cells()).filter(is_used).fold(0, |used, cell| used | 1 << cell)
+    }
+
+    /// Checks that no cell is zeroed that was in use when the link was set.
+    ///
+    /// # Errors
+    /// One is.
+    pub(super) fn verify_used<C: CellLayout, R: ReadWords<W>>(
+        self,
+        medium: &R,
+    ) -> Result<(), Corrupt> {
+        let expected = used_of(medium.read(&self.words[STATE]));
+        let found = self.used_cells::<C, R>(medium);
+        if expected & !found == 0 {
+            return Ok(());
+        }
+        let at = self.cell::<C>((expected & !found).trailing_zeros() as usize).at();
+        Err(Corrupt { at, what: ZEROED, expected, found })
+    }
+
+    /// Returns the number of the newest batch that is committed, from the header of the first leaf.
+    ///
+    /// # Errors
+    /// The check in the word does not fit.
+    pub(super) fn batch<R: ReadWords<W>>(self, medium: &R) -> Result<u64, Corrupt> {
+        number::in_word(self.at.offset(), medium.read(&self.words[BATCH]))
+    }
+
+    /// Returns the newest epoch whose inserts have all been fenced, from the header of the first
+    /// leaf.
+    ///
+    /// # Errors
+    /// The checksum in the word does not fit.
+    pub(super) fn epoch<R: ReadWords<W>>(self, medium: &R) -> Result<u64, Corrupt> {
+        let found = medium.read(&self.words[EPOCH]);
+        let epoch = Note::of_word(found).epoch;
+        let expected = self.epoch_word(epoch);
+        if found == expected {
+            return Ok(epoch);
+        }
+        Err(Corrupt { at: self.at.offset(), what: "epoch of an index", expected, found })
+    }
+
+    /// Returns the word of `epoch`, which has a checksum like a note.
+    fn epoch_word(self, epoch: u64) -> u64 {
+        Note::new(check_of(self.at, epoch, CellKind::Wide), epoch).word()
+    }
 }
 
 impl<'a> CellLeaf<'a> {
@@ -100,83 +291,14 @@ impl<'a> CellLeaf<'a> {
         Ok(Self { at, words: pool.block(at, bytes / 8)? })
     }
 
-    /// Returns the number of cells.
-    #[inline(always)]
-    pub(super) fn cells(self) -> usize {
-        self.words.len() / LINE_WORDS - 1
-    }
-
-    /// Returns the cell with the number `index`.
-    #[inline(always)]
-    pub(super) fn cell<C: CellLayout>(self, index: usize) -> Cell<'a, C> {
-        let word = (1 + index) * LINE_WORDS;
-        Cell::new(self.at.offset() + 8 * word as u64, &self.words[word..])
-    }
-
-    /// Returns the number of entries that a leaf of this kind holds.
-    #[inline(always)]
-    pub(super) fn capacity<C: CellLayout>(self) -> usize {
-        self.cells() * C::KIND.slots()
-    }
-
-    /// Returns the offset of the right neighbour; null in the last leaf.
-    pub(super) fn next<M: Medium>(self, medium: &M) -> PmPtr {
-        PmPtr::new(medium.load(&self.words[NEXT]))
-    }
-
     /// Returns the right neighbour, of `bytes` bytes; `None` for the last leaf.
     pub(super) fn right<M: Medium>(
         self,
         pool: &Pool<M>,
         bytes: usize,
     ) -> Result<Option<CellLeaf<'_>>, Corrupt> {
-        let next = self.next(pool.medium());
+        let next = self.next(pool.medium())?;
         if next.is_null() { Ok(None) } else { CellLeaf::new(pool, next, bytes).map(Some) }
-    }
-
-    /// Returns the separator word of the low key.
-    ///
-    /// # Errors
-    /// The checksum of the header does not fit.
-    #[inline]
-    pub(super) fn low<M: Medium>(self, medium: &M) -> Result<u64, Corrupt> {
-        Ok(self.header(medium)?.0)
-    }
-
-    /// Returns the separator word of the low key, and the kind.
-    ///
-    /// # Errors
-    /// The checksum of the header does not fit.
-    #[inline]
-    pub(super) fn header<M: Medium>(self, medium: &M) -> Result<(u64, CellKind), Corrupt> {
-        let [low, found, word] = [LOW, CHECK, KIND].map(|at| medium.load(&self.words[at]));
-        let kind = if word == 0 { CellKind::Wide } else { CellKind::Dense };
-        let expected = check_of(self.at, low, kind);
-        if found != expected || word != kind_word(kind) {
-            let what = "checksum of the header of a leaf";
-            return Err(Corrupt { at: self.at.offset(), what, expected, found });
-        }
-        Ok((low, kind))
-    }
-
-    /// Returns the newest epoch whose inserts have all been fenced, from the header of the first
-    /// leaf.
-    ///
-    /// # Errors
-    /// The checksum in the word does not fit.
-    pub(super) fn epoch<M: Medium>(self, medium: &M) -> Result<u64, Corrupt> {
-        let found = medium.load(&self.words[EPOCH]);
-        let epoch = Note::of_word(found).epoch;
-        let expected = self.epoch_word(epoch);
-        if found == expected {
-            return Ok(epoch);
-        }
-        Err(Corrupt { at: self.at.offset(), what: "epoch of an index", expected, found })
-    }
-
-    /// Returns the word of `epoch`, which has a checksum like a note.
-    fn epoch_word(self, epoch: u64) -> u64 {
-        Note::new(check_of(self.at, epoch, CellKind::Wide), epoch).word()
     }
 
     /// Sets the epoch in the header. Durable on return.
@@ -189,11 +311,35 @@ impl<'a> CellLeaf<'a> {
         let _ = medium.persist(&self.words[..HEADER_WORDS]);
     }
 
+    /// Commits the batch with this number, in the header of the first leaf. Durable after the next
+    /// fence. `published` shows that all of its cells are durable.
+    ///
+    /// ```text
+    /// C batch         8 B
+    /// F header
+    /// ```
+    pub(super) fn commit_batch<M: Medium>(self, medium: &M, number: u64, published: Fenced) {
+        let word = &self.words[BATCH];
+        medium.commit(word, number::word_of(self.at.offset(), number), published);
+        medium.flush(core::slice::from_ref(word));
+    }
+
     /// Returns the newest epoch in the notes of fresh cells; 0 if no cell is fresh.
     pub(super) fn newest_epoch<M: Medium>(self, medium: &M) -> u64 {
         // No dense cell is fresh.
         let fresh = (0..self.cells()).filter_map(|cell| self.cell::<WideCells>(cell).fresh(medium));
         fresh.map(|(_, note)| note.epoch).max().unwrap_or(0)
+    }
+
+    /// Returns the words that name the checkpoint, in the first leaf: its offset and its nonce.
+    pub(super) fn checkpoint(self) -> &'a [PmWord] {
+        &self.words[CHECKPOINT..BATCH]
+    }
+
+    /// Returns the words of the leaf, for a reader who waits for their writers.
+    #[inline(always)]
+    pub(super) fn words(self) -> &'a [PmWord] {
+        self.words
     }
 
     /// Prefetches the near cells of a key.
@@ -214,22 +360,49 @@ impl<'a> CellLeaf<'a> {
         medium.prefetch(self.words);
     }
 
-    /// Returns the place and the entry of `key`, which has this hash, in a leaf with these notes. A
-    /// writer may run at the same time; the caller validates.
+    /// Returns the place and the entry of `key`, which has this hash, in a leaf with these words
+    /// and notes. A writer may run at the same time; the caller validates.
     #[inline(always)]
     pub(super) fn find<C: CellLayout, K: Key, M: Medium>(
         self,
         pool: &Pool<M>,
-        notes: Notes,
+        (row, notes): (LeafWords<'_>, Notes),
         (candidates, hash): (Candidates, u64),
         key: K::Ref<'_>,
     ) -> Result<Option<Placed>, Corrupt> {
+        if C::KIND == CellKind::Pairs {
+            let near = slots_of(candidates.0[0]) | slots_of(candidates.0[1]);
+            let within = if notes.has_far::<C>(hash) { u64::MAX } else { near };
+            let tags = row.tags::<M>();
+            let tagged = tags.slots(tag_of(hash)) & within | tags.unknown();
+            return self.find_tagged::<C, K, M>(pool, tagged, key);
+        }
         match self.find_in::<C, K, M>(pool, candidates.0, hash, key)? {
             None if notes.has_far::<C>(hash) => {
                 self.find_far::<C, K, M>(pool, candidates, hash, key)
             }
             found => Ok(found),
         }
+    }
+
+    /// Looks for `key` in these slots, three for each cell, which have its tag.
+    #[inline(always)]
+    fn find_tagged<C: CellLayout, K: Key, M: Medium>(
+        self,
+        pool: &Pool<M>,
+        tagged: u64,
+        key: K::Ref<'_>,
+    ) -> Result<Option<Placed>, Corrupt> {
+        for bit in slots(tagged) {
+            let (cell, slot) = place_at(bit);
+            let entry = self.cell::<C>(cell).entry(pool.medium(), slot);
+            if K::order_entry(pool, entry, key)?.is_eq() {
+                return Ok(Some(Placed { cell, slot, entry }));
+            }
+            // A matching tag with another key is rare, and is what a damaged key looks like.
+            K::verify_mismatch(pool, entry, key)?;
+        }
+        Ok(None)
     }
 
     /// Looks for `key` in two cells, without a branch that depends on the cell.
@@ -298,7 +471,7 @@ impl<'a> CellLeaf<'a> {
         notes: Notes,
         cell: usize,
     ) -> u64 {
-        if C::KIND == CellKind::Wide {
+        if C::KIND != CellKind::Dense {
             return notes.hidden_in(cell);
         }
         // Without `map_or`, whose closure the compiler does not inline here.
@@ -328,9 +501,15 @@ impl<'a> CellLeaf<'a> {
     pub(super) fn choose<C: CellLayout, M: Medium>(
         self,
         medium: &M,
-        notes: Notes,
+        (row, notes): (LeafWords<'_>, Notes),
         candidates: Candidates,
     ) -> Option<usize> {
+        if C::KIND == CellKind::Pairs {
+            let shown = row.shown::<M>();
+            return candidates.choose((self.cells(), C::KIND.slots()), |cell| {
+                (shown & slots_of(cell)).count_ones() as usize
+            });
+        }
         candidates.choose((self.cells(), C::KIND.slots()), |cell| {
             self.shown_in::<C, M>(medium, notes, cell).count_ones() as usize
         })
@@ -345,7 +524,7 @@ impl<'a> CellLeaf<'a> {
         slot: usize,
     ) -> Entry {
         let entry = self.cell::<C>(cell).entry(medium, slot);
-        if C::KIND == CellKind::Wide {
+        if C::KIND != CellKind::Dense {
             return entry;
         }
         // A reader may meet a block that is in other use; the caller validates.
@@ -368,23 +547,27 @@ impl<'a> CellLeaf<'a> {
         (0..self.cells()).flat_map(in_cell)
     }
 
-    /// Sets the right neighbour. Durable after the next fence.
+    /// Sets the right neighbour of a leaf in which these cells were in use at the last fence.
+    /// Durable after the next fence.
     ///
     /// ```text
+    /// W cells in use
     /// C next          8 B
     /// F header
     /// ```
-    pub(super) fn set_next<M: Medium>(self, medium: &M, next: PmPtr) {
-        medium.store(&self.words[NEXT], next.offset());
+    pub(super) fn set_next<M: Medium>(self, medium: &M, next: PmPtr, used: u64) {
+        let kind = kind_numbered(medium.load(&self.words[STATE]) & KIND_MASK);
+        medium.store(&self.words[STATE], state_word(self.at, kind, used));
+        medium.store(&self.words[NEXT], link::encode(next.offset()));
         medium.flush(&self.words[..HEADER_WORDS]);
     }
 
-    /// Writes a new leaf: its header and its cells. Durable after the next fence. A cell without
-    /// entries is written only if the block's last use has left something there.
+    /// Writes a new leaf: its header and its cells. Durable after the next fence. The cells
+    /// without entries are written only if the block's last use has left something in one of them.
     ///
     /// ```text
     /// N header, cells with entries
-    /// W commit word = 0, F cell        in each other cell whose commit word is not 0
+    /// W commit word = 0, F cell        in each other cell, if the block was a leaf before
     /// ```
     pub(super) fn format<C: CellLayout, M: Medium>(
         self,
@@ -393,22 +576,34 @@ impl<'a> CellLeaf<'a> {
         cells: &[NewCell<C>],
     ) {
         let mut header = [0; LINE_WORDS];
-        (header[NEXT], header[LOW]) = (next.offset(), low);
-        (header[CHECK], header[KIND]) = (check_of(self.at, low, C::KIND), kind_word(C::KIND));
+        let used = cells.iter().zip(0..).map(|(new, cell)| u64::from(new.word.is_used()) << cell);
+        (header[NEXT], header[LOW]) = (link::encode(next.offset()), low);
+        header[CHECK] = check_of(self.at, low, C::KIND);
+        header[STATE] = state_word(self.at, C::KIND, used.sum());
         header[EPOCH] = self.epoch_word(0);
+        header[BATCH] = number::word_of(self.at.offset(), 0);
         medium.fill(&self.words[..LINE_WORDS], &bytes_of(header));
-        for (index, new) in cells.iter().enumerate() {
-            let cell = self.cell::<C>(index);
-            if new.word != CommitWord::default() {
+        let empty = CommitWord::default();
+        let all = || cells.iter().enumerate().map(|(index, new)| (self.cell::<C>(index), new));
+        let mut idle = all().filter(|(_, new)| new.word == empty);
+        // The first cell that was used tells it. What a crash has left of the others is not read.
+        let was_used = idle.any(|(cell, _)| cell.commit_word(medium) != empty);
+        for (cell, new) in all() {
+            if new.word != empty {
                 medium.fill(cell.words, &bytes_of(new.words()));
-            } else if cell.commit_word(medium) != new.word {
-                cell.set_commit_word(medium, new.word);
+            } else if was_used {
+                cell.set_commit_word(medium, empty);
                 if !(M::INJECTS_DEFECTS && medium.injects(Defect::CellsKept)) {
                     cell.flush(medium);
                 }
             }
         }
     }
+}
+
+/// Returns the cells in use that a state word tells, as bits.
+fn used_of(state: u64) -> u64 {
+    state >> USED_SHIFT & ((1 << CELLS_MAX) - 1)
 }
 
 /// Returns the bytes of a line.

@@ -5,9 +5,9 @@ use super::CellTreeIndex;
 use super::leaf::{CellLeaf, Placed};
 use super::place::ENTRIES_MAX;
 use super::rows::{LeafWords, Notes};
-use super::word::{CellKind, CellLayout, DenseCells, WideCells, with_kind};
+use super::word::{CellKind, CellLayout, DenseCells, PairCells, WideCells, with_kind};
 use crate::inner::Inner;
-use crate::key::{Entry, Key};
+use crate::key::{Entry, Key, Value};
 use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, check_range};
 use crate::sorting::{sort_pairs, sorted_by_keys};
 use bristlecone_pmem::sync::{Latch, OnDram};
@@ -29,12 +29,27 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
     }
     #[inline(always)]
     fn row(&self, index: usize) -> (LeafWords<'_>, Latch<OnDram<'_, M>>) {
-        let row = self.rows.row(PmPtr::new(index as u64), BYTES);
+        let row = self.row_at(PmPtr::new(index as u64));
         (row, row.latch())
     }
 
     #[inline(always)]
+    fn visit(&self, row: LeafWords<'_>) -> Result<(), Corrupt> {
+        if row.is_unvisited() { self.visit_first(row) } else { Ok(()) }
+    }
+    /// A leaf as a whole: a key may be absent because an entry of any cell has gone.
+    #[inline(always)]
+    fn note_read(&self, row: LeafWords<'_>) {
+        if let Ok(leaf) = self.leaf(row) {
+            self.pool.medium().note_read(leaf.words());
+        }
+    }
+    #[inline(always)]
     fn find(&self, row: LeafWords<'_>, key: K::Ref<'_>) -> Result<Option<u64>, Corrupt> {
+        Ok(self.find_value(row, key)?.map(|value| value.word))
+    }
+    #[inline(always)]
+    fn find_value(&self, row: LeafWords<'_>, key: K::Ref<'_>) -> Result<Option<Value>, Corrupt> {
         let (leaf, hash) = (self.leaf(row)?, K::hash(key));
         let candidates = Self::candidates(hash);
         leaf.prefetch(self.pool.medium(), candidates);
@@ -42,12 +57,17 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
         if notes.kind::<K>() == CellKind::Dense {
             return self.find_dense(row, notes, key);
         }
-        let found = leaf.find::<WideCells, K, M>(&self.pool, notes, (candidates, hash), key)?;
-        Ok(found.map(|found| found.entry.value))
+        let place = (candidates, hash);
+        let found = if K::HAS_ENCODINGS {
+            leaf.find::<PairCells, K, M>(&self.pool, (row, notes), place, key)?
+        } else {
+            leaf.find::<WideCells, K, M>(&self.pool, (row, notes), place, key)?
+        };
+        Ok(found.map(|found| found.entry.held_value()))
     }
     #[inline(always)]
     fn prefetch_row(&self, index: usize, key: K::Ref<'_>) {
-        let row = self.rows.row(PmPtr::new(index as u64), BYTES);
+        let row = self.row_at(PmPtr::new(index as u64));
         row.prefetch();
         self.prefetch_cells(row, key);
     }
@@ -78,11 +98,11 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         row: LeafWords<'_>,
         notes: Notes,
         key: K::Ref<'_>,
-    ) -> Result<Option<u64>, Corrupt> {
+    ) -> Result<Option<Value>, Corrupt> {
         let hash = K::hash(key);
-        let place = (Self::candidates(hash), hash);
-        let found = self.leaf(row)?.find::<DenseCells, K, M>(&self.pool, notes, place, key)?;
-        Ok(found.map(|found| found.entry.value))
+        let (leaf, place) = (self.leaf(row)?, (Self::candidates(hash), hash));
+        let found = leaf.find::<DenseCells, K, M>(&self.pool, (row, notes), place, key)?;
+        Ok(found.map(|found| found.entry.held_value()))
     }
 
     /// Prefetches the near cells of `key` in the leaf of `row`.
@@ -121,13 +141,28 @@ fn sorted_entries_of<C: CellLayout, K: Key, M: Medium>(
     Ok(pairs)
 }
 
-/// As [`sorted_entries`], for keys that are their prefixes. No branch depends on the slots that are
-/// in use.
+/// As [`sorted_entries`], for keys that are their prefixes.
 fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
+    let (prefixes, entries, count) = shown_entries::<C, K, M>(pool, leaf, notes)?;
+    let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
+    sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
+}
+
+/// The entries of a leaf with the prefixes of their keys, and the number of them.
+pub(super) type ShownEntries = ([u64; ENTRIES_MAX], [Entry; ENTRIES_MAX], usize);
+
+/// Returns the entries of a leaf, which have the prefixes of their keys, except for those that
+/// `notes` hides. In a cell that has some, no branch depends on the slots that are in use.
+#[inline(always)]
+pub(super) fn shown_entries<C: CellLayout, K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    notes: Notes,
+) -> Result<ShownEntries, Corrupt> {
     let medium = pool.medium();
     let mut prefixes = [0; ENTRIES_MAX];
     // Not as a pair: the compiler would copy it.
@@ -135,14 +170,16 @@ fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
     let mut count = 0;
     for cell in 0..leaf.cells() {
         let shown = leaf.shown_in::<C, M>(medium, notes, cell);
+        if shown == 0 {
+            continue; // A block's last use may have left anything there.
+        }
         for slot in 0..C::KIND.slots() {
             let entry = leaf.entry::<C, M>(medium, cell, slot);
             (prefixes[count], entries[count]) = (K::entry_prefix(pool, entry)?, entry);
             count += usize::from(shown >> slot & 1 == 1);
         }
     }
-    let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
-    sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
+    Ok((prefixes, entries, count))
 }
 
 /// Returns the right neighbour of `leaf` and its low key; `None` for the last leaf.

@@ -4,7 +4,9 @@
 //! See `docs/designs/cell-tree.md` for the persist orders and the reasons.
 //!
 //! 1. Leaves form a list in key order. The root of the index is the first leaf, which stays. The
-//!    list is the whole persistent state; each open rebuilds leaf words and inner nodes from it.
+//!    list is the whole persistent state; recovery rebuilds leaf words and inner nodes from it.
+//!    After a clean close an open loads the inner nodes, and an operation makes the words of each
+//!    leaf that it is the first to reach.
 //! 2. A leaf and its notes change only under its latch, which is released after the last fence. So
 //!    no crash can undo a result that a reader validated.
 //! 3. A split leaves the moved entries where they are, hidden by the low key of the right leaf. The
@@ -19,10 +21,15 @@
 //! | `epoch` | records under the fence of their cell |
 //! | `place` | the cells of a key; packing a new leaf |
 //! | `rows` | the leaf words |
-//! | `leaf_table` | the read side of a leaf |
+//! | `leaf_table`, `scan` | the read side of a leaf; scans that read keys when they visit them |
 //! | `write`, `split`, `remove` | write operations; splits; merges |
-//! | `recover`, `check` | creating, opening, recovering, closing; checking |
+//! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
+//! | `batch` | changes of several pairs, all or none |
+//! | `pairs` | the interface for the store |
+//! | `bytes` | the leaves of a damaged store, read from its file |
 
+mod batch;
+mod bytes;
 mod cell;
 mod check;
 #[cfg(test)]
@@ -30,21 +37,29 @@ mod dense_tests;
 mod epoch;
 mod leaf;
 mod leaf_table;
+mod pairs;
 mod place;
 mod recover;
 mod remove;
 mod rows;
+mod scan;
 mod split;
 #[cfg(test)]
 mod tests;
+mod visit;
 mod word;
 mod write;
+
+pub use bytes::{CellBytes, LeafBytes};
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf_table::{get, multi_get, scan};
 use crate::spec::{Budget, Cost, DENSE, EMPTY_LEAVES, SELECTIVE, Spec};
+pub use batch::{CommittedPairs, PairChange, PairState};
+
+use batch::Batches;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::fmt;
@@ -94,6 +109,7 @@ pub struct CellTreeIndex<M: Medium, K: Key, const BYTES: usize> {
     rows: LeafWordTable,
     /// The epoch of this open.
     epoch: u64,
+    batches: Batches,
     key: PhantomData<fn() -> K>,
 }
 
@@ -106,6 +122,12 @@ impl<M: Medium, K: Key, const BYTES: usize> fmt::Debug for CellTreeIndex<M, K, B
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// The number of cells of a leaf.
     const CELLS: usize = leaf::cells_of(BYTES);
+
+    /// Returns the words of the leaf at `at`.
+    #[inline(always)]
+    fn row_at(&self, at: PmPtr) -> LeafWords<'_> {
+        self.rows.row::<K>(at, BYTES)
+    }
 
     /// Returns the leaf of `row`.
     #[inline(always)]
@@ -139,19 +161,19 @@ impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for CellTreeIndex<M, K
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, WriteMode::Insert)
+        self.write_plain(key, value, WriteMode::Insert)
     }
     #[inline]
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, WriteMode::Update)
+        self.write_plain(key, value, WriteMode::Update)
     }
     #[inline]
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, WriteMode::Upsert)
+        self.write_plain(key, value, WriteMode::Upsert)
     }
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.remove_key(key)
+        Ok(self.remove_entry_if(key, |_| true)?.map(|entry| entry.value))
     }
     fn scan(
         &self,
@@ -166,6 +188,7 @@ impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for CellTreeIndex<M, K
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         self.end_epoch()?;
+        self.save_checkpoint()?;
         Ok(self.pool)
     }
 }

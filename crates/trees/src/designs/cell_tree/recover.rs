@@ -1,28 +1,64 @@
 //! Creating, opening, recovering and closing an index.
 //!
-//! 1. Recovery settles one leaf after another. It flushes the cells that it changes, with one fence
-//!    for each leaf.
+//! 1. An open after a clean close loads the inner nodes. After a crash, or without them, it follows
+//!    the links, and threads then settle parts of the chain. Settling changes one leaf alone, so
+//!    the parts are independent. A thread flushes the cells that it changes, with one fence for
+//!    each leaf.
 //! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled
 //!    leaf changes when it is settled again. So a crash of a recovery needs nothing else. A later
 //!    [epoch](super::epoch) is stored when all leaves are settled.
 
+use super::batch::Batches;
 use super::cell::NewCell;
-use super::epoch::{EPOCH_MAX, epoch_after};
-use super::leaf::{CellLeaf, kind_of, unfindable};
-use super::leaf_table::{high_of, sorted_entries};
+use super::epoch::{Ended, epoch_after};
+use super::leaf::{CellLeaf, Placed, kind_of, unfindable};
+use super::leaf_table::high_of;
 use super::place::Candidates;
-use super::rows::{LeafWordTable, Notes};
-use super::word::{CellKind, CellLayout, CommitWord, WideCells, with_kind};
+use super::rows::{LeafWordTable, Notes, Tags};
+use super::word::{CellKind, CellLayout, CommitWord, UNKNOWN_TAG, tag_of, with_kind};
 use super::{CellTree, CellTreeIndex};
+use crate::checkpoint;
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
-use crate::key::{self, Key};
+use crate::key::{self, Entry, Key};
 use crate::leaf::slots;
-use crate::leaf_table::check_range;
+use crate::leaf_table::misplaced_key;
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
 use core::marker::PhantomData;
 use std::sync::Arc;
+
+/// The fewest leaves for each thread of a recovery, and at a
+/// [small scale](Medium::has_small_scale).
+const PART_LEAVES_MIN: usize = 512;
+const SMALL_PART_LEAVES: usize = 2;
+/// The number of collected blocks at which they are marked, all under one lock; and at a small
+/// scale.
+const MARK_BATCH: usize = 1024;
+const SMALL_MARK_BATCH: usize = 3;
+
+/// The words of a leaf that is settled.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settled {
+    pub(super) notes: Notes,
+    pub(super) tags: Tags,
+}
+
+/// A leaf of the chain, with its low key.
+struct Link<K: Key> {
+    at: PmPtr,
+    /// The separator word of the low key.
+    word: u64,
+    low: K::Owned,
+}
+
+/// A part of the chain, for one thread: its leaves, and the one behind them, if there is one.
+struct Part<'a, K: Key> {
+    links: &'a [Link<K>],
+    /// The number of leaves of the part.
+    count: usize,
+}
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     const KIND: u64 = CellTree::<BYTES>::SPEC.kind::<K>();
@@ -35,17 +71,21 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// ```
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let at = pool.reserve(BYTES as u64)?;
-        let leaf = CellLeaf::new(&pool, at, BYTES)?;
-        let cells = vec![NewCell::<WideCells>::default(); leaf.cells()];
-        leaf.format(pool.medium(), (0, PmPtr::new(0)), &cells);
+        let (leaf, medium) = (CellLeaf::new(&pool, at, BYTES)?, pool.medium());
+        with_kind!(CellKind::widest::<K>(), C => {
+            let cells = vec![NewCell::<C>::default(); leaf.cells()];
+            leaf.format(medium, (0, PmPtr::new(0)), &cells);
+        });
         pool.create_root(root, Self::KIND, at).inspect_err(|_| pool.release(at, BYTES as u64))?;
+        let (rows, settled) = (LeafWordTable::new::<K>()?, Settled::default());
+        rows.add::<K, M>(at, BYTES, (settled.notes, settled.tags));
         let separated = SeparatedLeaf { prefix: 0, word: 0, leaf: at.offset() };
-        Self::build(pool, at, &[(separated, Notes::default())], 0)
+        Self::build(pool, at, (rows, &[separated]), (0, 0))
     }
 
-    /// Opens an index: walks the chain of leaves and builds leaf words and inner nodes, also after
-    /// a clean close. Takes time O(n). Writes nothing after a clean close; after a crash it settles
-    /// each leaf, see [`settle`], and then ends the epoch that the crash has ended.
+    /// Opens an index. After a clean close, loads the checkpoint, in O(leaves). After a crash, or
+    /// without a checkpoint, settles each leaf, see [`settle`], in O(n), divided among the
+    /// processors; after a crash it then ends the epoch that the crash has ended.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -55,35 +95,26 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let crashed = opened == Opened::Crashed;
         let first_leaf = CellLeaf::new(&pool, first, BYTES)?;
         let ended = first_leaf.epoch(pool.medium())?;
-        let durable = if crashed { ended } else { EPOCH_MAX };
-        let (mut found, mut newest) = (Vec::new(), ended);
+        let batch = first_leaf.batch(pool.medium())?;
+        let rows = LeafWordTable::new::<K>()?;
+        if !crashed && let Some(leaves) = checkpoint::load::<K, M>(&pool, first_leaf.checkpoint()) {
+            let last = leaves.iter().map(|leaf| leaf.leaf).max();
+            rows.extend(PmPtr::new(last.unwrap_or(0)), BYTES);
+            return Self::build(pool, first, (rows, &leaves), (ended, batch));
+        }
         if M::INJECTS_DEFECTS && pool.medium().injects(Defect::EpochEarly) && crashed {
             first_leaf.set_epoch(pool.medium(), ended + 1);
         }
-        walk::<K, M>(&pool, first, BYTES, &mut |leaf, low, high| {
-            let notes = settle::<K, M>(&pool, leaf, (low, high), durable)?;
-            newest = newest.max(leaf.newest_epoch(pool.medium()));
-            let pairs = sorted_entries::<K, M>(&pool, leaf, notes)?;
-            check_range::<K>(leaf.at, &pairs, low, high)?;
-            let word = leaf.low(pool.medium())?;
-            if crashed {
-                pool.mark(leaf.at, BYTES as u64)?;
-                key::mark::<K, M>(&pool, word)?;
-                pairs.iter().try_for_each(|(_, entry)| key::mark_entry::<K, M>(&pool, *entry))?;
-            }
-            let (prefix, count) = (K::prefix(K::borrow(low)), pairs.len());
-            let separated = SeparatedLeaf { prefix, word, leaf: leaf.at.offset() };
-            let notes = with_kind!(notes.kind::<K>(), C => notes.with_count::<C>(count));
-            found.push((separated, notes));
-            Ok(())
-        })?;
+        let until = crashed.then_some(Ended { epoch: ended, batch });
+        let (leaves, newest) = recover::<K, M>(&pool, (first, BYTES), &rows, until)?;
+        let newest = newest.max(ended);
         if crashed {
             if newest > ended {
                 first_leaf.set_epoch(pool.medium(), newest);
             }
             pool.finish_recovery();
         }
-        Self::build(pool, first, &found, newest)
+        Self::build(pool, first, (rows, &leaves), (newest, batch))
     }
 
     /// Stores that all inserts have been fenced, if keys have records. Durable on return. No other
@@ -99,22 +130,118 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         Ok(())
     }
 
-    /// Builds leaf words and inner nodes over the leaves `found`, whose newest epoch is `newest`.
+    /// Saves the inner nodes. See [`checkpoint::save`].
+    pub(super) fn save_checkpoint(&self) -> Result<(), TreeError> {
+        let first = CellLeaf::new(&self.pool, self.first, BYTES)?;
+        checkpoint::save::<K, M>(&self.pool, &self.inner, first.checkpoint())
+    }
+
+    /// Builds inner nodes over `leaves`, whose words are `rows`, and whose newest epoch and batch
+    /// are `newest` and `batch`.
     fn build(
         pool: Arc<Pool<M>>,
         first: PmPtr,
-        found: &[(SeparatedLeaf, Notes)],
-        newest: u64,
+        (rows, leaves): (LeafWordTable, &[SeparatedLeaf]),
+        (newest, batch): (u64, u64),
     ) -> Result<Self, TreeError> {
         let epoch = epoch_after(first.offset(), newest)?;
-        let rows = LeafWordTable::new()?;
-        for (leaf, notes) in found {
-            rows.add::<M>(PmPtr::new(leaf.leaf), BYTES, *notes);
-        }
-        let separated: Vec<_> = found.iter().map(|(leaf, _)| *leaf).collect();
-        let inner = Inner::build(&separated, K::EXACT)?;
-        Ok(Self { pool, first, inner, rows, epoch, key: PhantomData })
+        let inner = Inner::build(leaves, K::EXACT)?;
+        let batches = Batches::new(batch);
+        Ok(Self { pool, first, inner, rows, epoch, batches, key: PhantomData })
     }
+}
+
+/// Settles all leaves of the chain that begins at `first`, each of `bytes` bytes, in parallel, and
+/// makes their words. Returns the leaves, and the newest epoch in them. After a crash, `ended` is
+/// what it has not interrupted, and all blocks that the leaves reach are marked.
+fn recover<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    (first, bytes): (PmPtr, usize),
+    rows: &LeafWordTable,
+    ended: Option<Ended>,
+) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
+    let mut chain = Vec::new();
+    walk::<K, M>(pool, first, bytes, &mut |leaf, low, _| {
+        let word = leaf.low(pool.medium())?;
+        chain.push(Link::<K> { at: leaf.at, word, low: low.clone() });
+        Ok(())
+    })?;
+    let threads = thread_count::<M>(pool.medium().len());
+    let share = if M::has_small_scale() {
+        SMALL_PART_LEAVES
+    } else {
+        chain.len().div_ceil(threads).max(PART_LEAVES_MIN)
+    };
+    let parts: Vec<_> = (0..chain.len())
+        .step_by(share)
+        .map(|first| {
+            let links = &chain[first..chain.len().min(first + share + 1)];
+            Part { links, count: links.len().min(share) }
+        })
+        .collect();
+    let newest =
+        in_parallel(threads, &parts, |part| recover_part::<K, M>(pool, (part, bytes), rows, ended));
+    let newest = newest.into_iter().try_fold(0, |newest, found| Ok(found?.max(newest)))?;
+    let separated = |link: &Link<K>| SeparatedLeaf {
+        prefix: K::prefix(K::borrow(&link.low)),
+        word: link.word,
+        leaf: link.at.offset(),
+    };
+    Ok((chain.iter().map(separated).collect(), newest))
+}
+
+/// Settles the leaves of a part, and returns the newest epoch in them; see [`recover`].
+fn recover_part<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    (part, bytes): (&Part<'_, K>, usize),
+    rows: &LeafWordTable,
+    ended: Option<Ended>,
+) -> Result<u64, Corrupt> {
+    let mark_batch = if M::has_small_scale() { SMALL_MARK_BATCH } else { MARK_BATCH };
+    let (mut newest, mut blocks) = (0, Vec::new());
+    for (number, link) in part.links[..part.count].iter().enumerate() {
+        let leaf = CellLeaf::new(pool, link.at, bytes)?;
+        if let Some(next) = part.links.get(number + 1) {
+            CellLeaf::new(pool, next.at, bytes)?.prefetch_all(pool.medium());
+        }
+        let high = part.links.get(number + 1).map(|next| &next.low);
+        let settled = settle::<K, M>(pool, leaf, (&link.low, high), ended.unwrap_or(Ended::ALL))?;
+        if ended.is_some() {
+            blocks.push((link.at, bytes as u64));
+            blocks.extend(K::block(pool, link.word)?);
+            collect_blocks::<K, M>(pool, leaf, settled.notes, &mut blocks)?;
+            if blocks.len() >= mark_batch {
+                pool.mark_all(&blocks)?;
+                blocks.clear();
+            }
+        }
+        rows.add::<K, M>(link.at, bytes, (settled.notes, settled.tags));
+        newest = newest.max(leaf.newest_epoch(pool.medium()));
+    }
+    if ended.is_some() {
+        pool.mark_all(&blocks)?;
+    }
+    Ok(newest)
+}
+
+/// Appends the blocks that the entries of a settled leaf name.
+fn collect_blocks<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    notes: Notes,
+    blocks: &mut Vec<(PmPtr, u64)>,
+) -> Result<(), Corrupt> {
+    if K::EXACT {
+        return Ok(());
+    }
+    let medium = pool.medium();
+    with_kind!(notes.kind::<K>(), C => {
+        leaf.entries::<C, M>(medium, notes).try_for_each(|placed| {
+            blocks.extend(K::entry_block(pool, placed.entry)?);
+            blocks.extend(K::value_block(pool, placed.entry)?);
+            Ok(())
+        })
+    })
 }
 
 /// A function that gets a leaf of the chain, its low key and the key that ends its range.
@@ -147,8 +274,10 @@ pub(super) fn walk<K: Key, M: Medium>(
             let (what, found) = ("right neighbour whose low key is not greater", leaf.low(medium)?);
             return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found });
         }
-        if let Some((next, _)) = &next {
-            next.prefetch_all(medium);
+        if let Some((next, _)) = &next
+            && let Ok(Some(after)) = next.right(pool, bytes)
+        {
+            after.prefetch_header(medium);
         }
         visit(leaf, &low, high)?;
         let Some((next, high)) = next else { return Ok(()) };
@@ -157,56 +286,71 @@ pub(super) fn walk<K: Key, M: Medium>(
 }
 
 /// Makes a leaf of a crash image complete: each cell has a sum that fits. Durable on return.
-/// Returns notes of the hidden entries, and of the keys in far cells. Hidden entries of keys with
-/// records are removed, because their records may come free.
+/// Returns the words of the leaf. Hidden entries that name blocks are removed, because their blocks
+/// may come free.
 ///
 /// ```text
 /// W commit word            with the former sum, if a crash has interrupted an update; without a
-///                          slot whose record a crash has torn; without hidden entries that
+///                          slot whose record a crash has torn; that before a batch which is not
+///                          committed; without hidden entries that
 ///                          cannot stay
 /// F changed cells |        budget: changed cells, 1 fence
 /// ```
 ///
-/// `durable` is the newest epoch whose inserts have all been fenced.
+/// `ended` tells what no crash has interrupted.
 ///
 /// # Errors
 /// A cell is damaged, or a lookup would not find one of its entries.
-fn settle<K: Key, M: Medium>(
+pub(super) fn settle<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     (low, high): (&K::Owned, Option<&K::Owned>),
-    durable: u64,
-) -> Result<Notes, Corrupt> {
+    ended: Ended,
+) -> Result<Settled, Corrupt> {
     let (low_word, kind) = leaf.header(pool.medium())?;
     // The first leaf is wide: a merge of a dense one may link a new leaf to the leaf before it.
     let may_be_dense = low_word != 0 && kind_of::<K>(low, high) == CellKind::Dense;
-    if kind == CellKind::Dense && !may_be_dense {
-        let what = "low key of a leaf of dense cells, whose range is too wide, or the first";
+    if kind != CellKind::widest::<K>() && !(kind == CellKind::Dense && may_be_dense) {
+        let what = "kind of a leaf that keys or range do not allow, or whose low key is wrong";
         return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found: low_word });
     }
-    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, high, durable))
+    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, (low, high), ended))
 }
 
 /// As [`settle`], which has found the header whole.
 fn settle_cells<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
-    high: Option<&K::Owned>,
-    durable: u64,
-) -> Result<Notes, Corrupt> {
+    (low, high): (&K::Owned, Option<&K::Owned>),
+    ended: Ended,
+) -> Result<Settled, Corrupt> {
     let medium = pool.medium();
     let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
+    leaf.verify_used::<C, M>(medium)?;
+    let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
+    let (least, end) = (prefix(low), high.map(prefix));
     let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::of(C::KIND));
     for index in 0..leaf.cells() {
         let cell = leaf.cell::<C>(index);
-        let mut word = cell.settled::<K, M>(pool, durable)?;
+        let mut word = cell.settled::<K, M>(pool, ended)?;
         for slot in slots(word.valid()) {
-            let entry = leaf.entry::<C, M>(medium, index, slot);
+            let entry =
+                Entry { encoding: word.encoding(slot), ..leaf.entry::<C, M>(medium, index, slot) };
+            // The prefixes alone tell most keys.
+            let prefix =
+                if K::PREFIX_IN_ENTRY { Some(K::entry_prefix(pool, entry)?) } else { None };
+            let is_above = prefix.is_some_and(|prefix| prefix > least);
+            if !is_above && K::order_entry(pool, entry, K::borrow(low))?.is_lt() {
+                return Err(misplaced_key(leaf.at, entry.key));
+            }
             let Some(high) = high.filter(|_| !injects(Defect::RangeIgnored)) else { continue };
-            if K::order_entry(pool, entry, K::borrow(high))?.is_lt() {
+            let is_below = prefix.zip(end).is_some_and(|(prefix, end)| prefix < end);
+            if is_below || K::order_entry(pool, entry, K::borrow(high))?.is_lt() {
                 continue;
             }
-            if K::EXACT {
+            // The right neighbour has this entry, too, unless its key is damaged.
+            K::verify_mismatch(pool, entry, K::borrow(high))?;
+            if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
                 notes = notes.with_hidden::<C>((index, 1 << slot), K::prefix(K::borrow(high)));
             } else {
                 word = cell.without(medium, word, 1 << slot);
@@ -214,14 +358,11 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
         }
         words.push(word);
     }
-    if !injects(Defect::FarForgotten) {
-        notes = note_far::<C, K, M>(pool, leaf, &words, notes)?;
-    }
     let mut is_changed = false;
-    for (index, word) in words.into_iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         let cell = leaf.cell::<C>(index);
-        if cell.commit_word(medium) != word {
-            cell.set_commit_word(medium, word);
+        if cell.commit_word(medium) != *word {
+            cell.set_commit_word(medium, *word);
             cell.flush(medium);
             is_changed = true;
         }
@@ -229,31 +370,49 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
     if is_changed {
         let _ = medium.fence();
     }
-    Ok(notes)
+    note_entries::<C, K, M>(pool, leaf, &words, notes)
 }
 
-/// Returns `notes` with those keys of a leaf with these commit words that lie in far cells.
+/// Returns the words of a leaf with these commit words and hidden entries: tags, keys in far cells
+/// and the number of entries.
 ///
 /// # Errors
-/// An entry has not the tag of its key.
-fn note_far<C: CellLayout, K: Key, M: Medium>(
+/// An entry has not the tag of its key, or the key is damaged and the tag must be its own.
+fn note_entries<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     words: &[CommitWord<C>],
     mut notes: Notes,
-) -> Result<Notes, Corrupt> {
+) -> Result<Settled, Corrupt> {
     let medium = pool.medium();
+    let forgets_far = M::INJECTS_DEFECTS && medium.injects(Defect::FarForgotten);
+    let (mut tags, mut count) = (Tags::default(), 0);
+    if C::KIND == CellKind::Pairs {
+        let entry = |placed: Placed| K::prefetch_entry(pool, placed.entry);
+        leaf.entries::<C, M>(medium, notes).for_each(entry);
+    }
     for (index, word) in words.iter().enumerate() {
         for slot in slots(word.valid() & !leaf.hidden_in::<C, M>(medium, notes, index)) {
             let entry = leaf.entry::<C, M>(medium, index, slot);
-            let hash = K::with_entry(pool, entry, K::hash)?;
+            count += 1;
+            let hash = match K::with_entry(pool, entry, K::hash) {
+                // Lookups compare the key, and meet the damage.
+                Err(_) if C::KIND == CellKind::Pairs => {
+                    tags.set((index, slot), UNKNOWN_TAG);
+                    continue;
+                }
+                hash => hash?,
+            };
             if !word.has_tag(slot, hash) {
                 return Err(unfindable(leaf.at, entry));
             }
-            if !Candidates::of(hash, words.len()).is_near(index) {
+            if C::KIND == CellKind::Pairs {
+                tags.set((index, slot), tag_of(hash));
+            }
+            if !forgets_far && !Candidates::of(hash, words.len()).is_near(index) {
                 notes = notes.with_far::<C>(hash);
             }
         }
     }
-    Ok(notes)
+    Ok(Settled { notes: notes.with_count::<C>(count), tags })
 }

@@ -10,7 +10,7 @@ use super::word::{CellKind, CellLayout, WideCells, with_kind};
 use super::write::Latched;
 use crate::index::TreeError;
 use crate::inner::{Direction, InnerNodes, Replaced};
-use crate::key::{self, Entry, Key};
+use crate::key::{self, Entry, Key, Value};
 use crate::leaf_table::{LeafTable, latch_leaf};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium};
@@ -27,39 +27,47 @@ enum Merged<'a> {
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// The number of entries from which on a leaf is merged into its left neighbour.
-    const SPARSE: usize = Self::CELLS * CellKind::Wide.slots() / 8;
+    pub(super) const SPARSE: usize = Self::CELLS * CellKind::Wide.slots() / 8;
 
-    /// Removes `key` and returns its value. Merges the leaf if it has few entries left, unless it
-    /// is the first one. Durable on return.
+    /// Removes `key` if `is_wanted` returns `true` for its value, and returns the entry. Merges the
+    /// leaf if it has few entries left, unless it is the first one. Durable on return.
     ///
     /// ```text
     /// A cell remove     8 B
     /// F cell |          -> durable      budget: 1 line, 1 fence
     /// ```
-    pub(super) fn remove_key(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+    pub(super) fn remove_entry_if(
+        &self,
+        key: K::Ref<'_>,
+        is_wanted: impl Fn(Value) -> bool,
+    ) -> Result<Option<Entry>, TreeError> {
         let guard = self.pool.pin();
         let hash = K::hash(key);
         let (row, held) = latch_leaf(self, key, |row| self.prefetch_cells(row, key))?;
         let notes = row.notes::<M>();
         with_kind!(notes.kind::<K>(), C => {
-            self.remove_in::<C>((row, held), notes, (key, hash), &guard)
+            self.remove_in::<C>((row, held), notes, (key, hash), is_wanted, &guard)
         })
     }
 
-    /// As [`remove_key`](Self::remove_key), from a latched leaf with these notes.
+    /// As [`remove_entry_if`](Self::remove_entry_if), from a latched leaf with these notes.
     #[inline(always)]
     fn remove_in<C: CellLayout>(
         &self,
         (row, held): Latched<'_, M>,
         notes: Notes,
         (key, hash): (K::Ref<'_>, u64),
+        is_wanted: impl Fn(Value) -> bool,
         guard: &Guard,
-    ) -> Result<Option<u64>, TreeError> {
+    ) -> Result<Option<Entry>, TreeError> {
         let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
         let place = (Self::candidates(hash), hash);
-        let found = leaf.find::<C, K, M>(&self.pool, notes, place, key)?;
-        let Some(found) = found else { return Ok(None) };
+        let found = leaf.find::<C, K, M>(&self.pool, (row, notes), place, key)?;
+        let Some(found) = found.filter(|found| is_wanted(found.entry.held_value())) else {
+            return Ok(None);
+        };
         leaf.cell::<C>(found.cell).remove(medium, found.slot, found.entry);
+        row.set_tag::<M>((found.cell, found.slot), 0);
         let count = notes.count::<C>().saturating_sub(1);
         row.set_notes::<M>(notes.with_count::<C>(count));
         drop(held);
@@ -74,13 +82,13 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
                 let _ = self.merge_empty_after(row, guard);
             }
         }
-        Ok(Some(found.entry.value))
+        Ok(Some(found.entry))
     }
 
     /// Merges the leaf of `row`, which has covered `key`, into its left neighbour, unless the two
     /// have too many entries or the leaf is unlinked already.
     #[cold]
-    fn merge_sparse(
+    pub(super) fn merge_sparse(
         &self,
         key: K::Ref<'_>,
         row: LeafWords<'_>,
@@ -115,7 +123,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let leaf = self.leaf(row)?;
         let mut next = high_of::<K, M>(&self.pool, leaf, BYTES)?;
         while let Some((empty, low)) = next {
-            let row = self.rows.row(empty.at, BYTES);
+            let row = self.row_at(empty.at);
+            self.visit(row)?;
             if Self::count(row) > 0 {
                 return Ok(());
             }
@@ -127,7 +136,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 
     /// Returns the number of entries of a leaf that are not hidden.
-    fn count(row: LeafWords<'_>) -> usize {
+    pub(super) fn count(row: LeafWords<'_>) -> usize {
         let notes = row.notes::<M>();
         with_kind!(notes.kind::<K>(), C => notes.count::<C>())
     }
@@ -137,6 +146,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     fn latch_left(&self, low: K::Ref<'_>) -> Result<Option<Latched<'_, M>>, Corrupt> {
         let route = self.inner.seek::<K>(&self.pool, low, Direction::Below)?;
         let (left, latch) = self.row(route.leaf.offset() as usize);
+        self.visit(left)?;
         let Some(version) = latch.read() else { return Ok(None) };
         if !self.inner.is_current(&route) {
             return Ok(None);
@@ -163,10 +173,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ) -> Result<Merged<'a>, Corrupt> {
         let medium = self.pool.medium();
         let (left_leaf, leaf) = (self.leaf(left)?, self.leaf(row)?);
-        if left_leaf.next(medium) != row.at {
+        if left_leaf.next(medium)? != row.at {
             return Ok(Merged::Changed);
         }
-        let Some(_held) = row.latch::<M>().lock() else { return Ok(Merged::Changed) };
+        let Some(_held) = self.latch_row(row)? else { return Ok(Merged::Changed) };
         let (kept, moved) = (Self::count(left), Self::count(row));
         let kind = left.notes::<M>().kind::<K>();
         let capacity = with_kind!(kind, C => left_leaf.capacity::<C>());
@@ -186,7 +196,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             }
             self.move_left::<C>(leaf, row, (left, left_leaf))
         })?;
-        left_leaf.set_next(medium, leaf.next(medium));
+        let used = with_kind!(kind, C => left_leaf.used_cells::<C, M>(medium));
+        left_leaf.set_next(medium, leaf.next(medium)?, used);
         let _ = medium.fence();
         self.inner.unlink::<K>(&self.pool, low, row.at)?;
         self.pool.retire(row.at, BYTES as u64, guard);
@@ -224,14 +235,14 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             return Ok(false);
         };
         let before_leaf = self.leaf(before)?;
-        if before_leaf.next(medium) != left.at {
+        if before_leaf.next(medium)? != left.at {
             return Ok(false);
         }
-        let Some(_left_held) = left.latch::<M>().lock() else { return Ok(false) };
-        if left_leaf.next(medium) != row.at {
+        let Some(_left_held) = self.latch_row(left)? else { return Ok(false) };
+        if left_leaf.next(medium)? != row.at {
             return Ok(false);
         }
-        let Some(_held) = row.latch::<M>().lock() else { return Ok(false) };
+        let Some(_held) = self.latch_row(row)? else { return Ok(false) };
         let count = Self::count(left) + Self::count(row);
         let is_full = count >= leaf.capacity::<WideCells>();
         if is_full || self.kind_of_both(left_leaf, leaf)? == CellKind::Dense {
@@ -241,12 +252,14 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         entries.extend(self.hashed_entries(leaf, row)?);
         let at = self.pool.reserve(BYTES as u64)?;
         let new = CellLeaf::new(&self.pool, at, BYTES)?;
-        let notes = fill::<WideCells, M>(medium, new, (word, leaf.next(medium)), &entries);
-        self.rows.add::<M>(at, BYTES, notes);
+        let words = fill::<WideCells, M>(medium, new, (word, leaf.next(medium)?), &entries);
+        self.rows.add::<K, M>(at, BYTES, words);
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::ReplacedEarly)) {
             let _ = medium.fence();
         }
-        before_leaf.set_next(medium, at);
+        let kind = before.notes::<M>().kind::<K>();
+        let used = with_kind!(kind, C => before_leaf.used_cells::<C, M>(medium));
+        before_leaf.set_next(medium, at, used);
         let _ = medium.fence();
         self.inner.unlink::<K>(&self.pool, K::borrow(low), row.at)?;
         let replaced = Replaced { full: left.at, lower: at, upper: None };
@@ -281,7 +294,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         // Damage is met before anything moves.
         let entries = self.hashed_entries(leaf, row)?;
         for &(entry, hash) in &entries {
-            let cell = left_leaf.choose::<C, M>(medium, left.notes::<M>(), Self::candidates(hash));
+            let words = (left, left.notes::<M>());
+            let cell = left_leaf.choose::<C, M>(medium, words, Self::candidates(hash));
             let cell = cell.ok_or_else(|| disagreement(left.at, Self::count(left)))?;
             self.add::<C>(left, left_leaf, cell, (hash, entry), None);
         }

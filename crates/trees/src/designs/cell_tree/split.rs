@@ -11,12 +11,13 @@ use super::check::disagreement;
 use super::leaf::{CellLeaf, Placed, kind_of};
 use super::leaf_table::high_of;
 use super::place::{Candidates, ENTRIES_MAX, pack};
-use super::rows::{CELLS_MAX, LeafWords, Notes};
-use super::word::{CellKind, CellLayout, SLOTS_MAX, with_kind};
+use super::rows::{CELLS_MAX, LeafWords, Notes, Tags};
+use super::word::{CellKind, CellLayout, SLOTS_MAX, tag_of, with_kind};
 use super::write::{Latched, NewEntry};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
+use crate::leaf::slots;
 use crate::leaf_table::misplaced_key;
 use crate::sorting::{ranks, sort_pairs};
 use bristlecone_pmem::sys::RANKED_MAX;
@@ -33,9 +34,9 @@ struct RightLeaf<K: Key> {
 }
 
 /// The keys of a leaf, each with the number of its slot in the leaf. The new key has [`NEW`].
-type KeySlots<K> = Vec<(<K as Key>::Owned, usize)>;
+pub(super) type KeySlots<K> = Vec<(<K as Key>::Owned, usize)>;
 
-const NEW: usize = ENTRIES_MAX;
+pub(super) const NEW: usize = ENTRIES_MAX;
 
 /// The entries of a split.
 struct Division<K: Key> {
@@ -52,6 +53,14 @@ struct Division<K: Key> {
 }
 
 impl<K: Key> Division<K> {
+    /// Hides the moved entries in the words of the left leaf, which it has latched.
+    fn hide<C: CellLayout, M: Medium>(&self, row: LeafWords<'_>) {
+        row.set_notes::<M>(self.hiding::<C>(row.notes::<M>()));
+        for (cell, moved) in self.slots.iter().enumerate() {
+            slots(*moved).for_each(|slot| row.set_tag::<M>((cell, slot), 0));
+        }
+    }
+
     /// Returns `notes`, those of the left leaf, with the moved entries hidden.
     fn hiding<C: CellLayout>(&self, notes: Notes) -> Notes {
         let count: u32 = self.slots.iter().map(|slots| slots.count_ones()).sum();
@@ -96,7 +105,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ///                             persist before C
     /// C next, F header |          crash before C: the right leaf is unreachable, free; after C the
     ///                             low key hides the moved entries, which stay in the left leaf
-    /// W commit words, F cells |   if keys have records: the moved entries leave
+    /// W commit words, F cells |   if a moved entry has a record: the moved entries leave
     ///         -> durable          budget: cells in use + 2 lines, and that of `new`; 2 fences;
     ///                             1 fence more with records
     /// ```
@@ -119,31 +128,40 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let division = division.map_err(PoolError::from).inspect_err(release)?;
         let separator = K::borrow(&division.separator);
         let word = K::store_separator(&self.pool, separator).inspect_err(release)?;
-        let (header, moved) = ((word, leaf.next(medium)), &division.moved[..]);
-        let notes = with_kind!(division.kind, R => {
+        let next = leaf.next(medium).map_err(PoolError::from).inspect_err(release)?;
+        let (header, moved) = ((word, next), &division.moved[..]);
+        let words = with_kind!(division.kind, R => {
             fill::<R, M>(medium, right, header, moved)
         });
-        self.rows.add::<M>(at, BYTES, notes);
+        self.rows.add::<K, M>(at, BYTES, words);
+        let used = leaf.used_cells::<C, M>(medium);
         let _ = medium.fence();
         row.set_notes::<M>(division.kept);
         let takes_moved = M::INJECTS_DEFECTS && medium.injects(Defect::KeyWithLink);
         if takes_moved {
-            row.set_notes::<M>(division.hiding::<C>(division.kept));
+            division.hide::<C, M>(row);
         }
         if let Some((new, cell)) = new.filter(|_| !division.new_goes_right) {
-            let reused = leaf.choose::<C, M>(medium, row.notes::<M>(), Self::candidates(new.hash));
+            let candidates = Self::candidates(new.hash);
+            let reused = leaf.choose::<C, M>(medium, (row, row.notes::<M>()), candidates);
             let cell = reused.filter(|_| takes_moved).unwrap_or(cell);
             self.add::<C>(row, leaf, cell, (new.hash, new.entry), None);
         }
-        leaf.set_next(medium, at);
+        leaf.set_next(medium, at, used);
+        if division.new_goes_right {
+            // Who finds the new key there relies on the link, too.
+            medium.flush_for_readers(&right.words()[..1]);
+        }
         let _ = medium.fence();
         if !takes_moved {
-            row.set_notes::<M>(division.hiding::<C>(row.notes::<M>()));
+            division.hide::<C, M>(row);
         }
         // A remove in the right leaf frees the record, and recovery could not tell any more that
         // the entry is hidden.
         let keeps_records = M::INJECTS_DEFECTS && medium.injects(Defect::HiddenRecords);
-        if !K::EXACT && !keeps_records {
+        let names_block =
+            |(entry, _): &(Entry, u64)| !K::EXACT && !key::stands_alone::<K, M>(&self.pool, *entry);
+        if division.moved.iter().any(names_block) && !keeps_records {
             self.clear_hidden::<C>(row, leaf);
         }
         Ok(RightLeaf { at, word, separator: division.separator })
@@ -166,10 +184,18 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let kept = keys.len() - (keys.len() * 2 / 5).max(1);
         let ranks = ranks_of::<K>(&keys);
         let mut at_rank = keys.iter().zip(ranks).filter(|(_, rank)| *rank == kept as u64);
-        let Some((separator, _)) = at_rank.next() else {
+        let Some(((least_moved, _), _)) = at_rank.next() else {
             return Err(misplaced_key(leaf.at, kept as u64));
         };
-        let separator = separator.0.clone();
+        let mut below_it = keys.iter().zip(ranks).filter(|(_, rank)| *rank + 1 == kept as u64);
+        let below = below_it.next().map(|((_, slot), _)| match new.filter(|_| *slot == NEW) {
+            Some(new) => new.entry,
+            None => leaf.entry::<C, M>(medium, slot / SLOTS_MAX, slot % SLOTS_MAX),
+        });
+        let separator = match below {
+            Some(below) => K::between(&self.pool, below, K::borrow(least_moved))?,
+            None => least_moved.clone(),
+        };
         let mut kept_notes = notes.without_filter::<C>();
         if kept_notes != notes {
             let stays = |(_, rank): &(_, u64)| *rank < kept as u64;
@@ -208,7 +234,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     ///
     /// # Errors
     /// See [`divide`](Self::divide).
-    fn keys<C: CellLayout>(
+    pub(super) fn keys<C: CellLayout>(
         &self,
         leaf: CellLeaf<'_>,
         notes: Notes,
@@ -227,8 +253,12 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         if let Some(new) = new {
             keys.push((K::to_owned(new.key), NEW));
         }
+        let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
+        let (least, end) = (prefix(low), high.map(prefix));
         for (key, slot) in &keys {
-            if key < low || high.is_some_and(|high| key >= high) {
+            // The prefixes alone tell most keys.
+            let is_inside = prefix(key) > least && end.is_none_or(|end| prefix(key) < end);
+            if !is_inside && (key < low || high.is_some_and(|high| key >= high)) {
                 return Err(misplaced_key(leaf.at, *slot as u64));
             }
         }
@@ -265,9 +295,7 @@ fn ranks_of<K: Key>(keys: &KeySlots<K>) -> [u64; RANKED_MAX] {
     for (prefix, (key, _)) in prefixes.iter_mut().zip(keys) {
         *prefix = K::prefix(K::borrow(key));
     }
-    if K::EXACT
-        && let Some(ranks) = ranks(&prefixes[..keys.len()])
-    {
+    if let Some(ranks) = ranks(&prefixes[..keys.len()]) {
         return ranks;
     }
     let mut in_order: Vec<_> = keys.iter().map(|(key, _)| key).zip(0..).collect();
@@ -281,14 +309,14 @@ fn ranks_of<K: Key>(keys: &KeySlots<K>) -> [u64; RANKED_MAX] {
 }
 
 /// Writes the new leaf `right` with this low word and right neighbour and these entries, which come
-/// with the hashes of their keys. Returns its notes. Durable after the next fence. See
+/// with the hashes of their keys. Returns its words. Durable after the next fence. See
 /// [`CellLeaf::format`].
 pub(super) fn fill<C: CellLayout, M: Medium>(
     medium: &M,
     right: CellLeaf<'_>,
     header: (u64, PmPtr),
     entries: &[(Entry, u64)],
-) -> Notes {
+) -> (Notes, Tags) {
     let count = right.cells();
     let mut places = [Candidates::default(); ENTRIES_MAX];
     for (place, (_, hash)) in places.iter_mut().zip(entries) {
@@ -297,12 +325,16 @@ pub(super) fn fill<C: CellLayout, M: Medium>(
     let chosen = pack(&places[..entries.len()], (count, C::KIND.slots()));
     let mut cells = [NewCell::<C>::default(); CELLS_MAX];
     let mut notes = Notes::of(C::KIND).with_count::<C>(entries.len());
+    let mut tags = Tags::default();
     for ((&(entry, hash), place), cell) in entries.iter().zip(places).zip(chosen) {
-        cells[cell].add(right.cell(cell), hash, entry);
+        let slot = cells[cell].add(right.cell(cell), hash, entry);
+        if C::KIND == CellKind::Pairs {
+            tags.set((cell, slot), tag_of(hash));
+        }
         if !place.is_near(cell) {
             notes = notes.with_far::<C>(hash);
         }
     }
     right.format(medium, header, &cells[..count]);
-    notes
+    (notes, tags)
 }

@@ -152,7 +152,7 @@ fn moved_entries_stay_hidden_until_their_cell_is_written() {
         index.insert(keys, keys).unwrap();
         keys += 1;
     }
-    let first = index.rows.row(index.first, 1024);
+    let first = index.row_at(index.first);
     let leaf = index.leaf(first).unwrap();
     let (medium, notes) = (index.pool.medium(), first.notes::<Count<Mapped>>());
     let all = leaf.entries::<WideCells, _>(medium, rows::Notes::default()).count();
@@ -181,12 +181,13 @@ fn a_leaf_without_a_free_slot_is_split_before_an_insert() {
         for key in 1..45 {
             index.insert(10 * key, key).unwrap();
         }
-        let row = index.rows.row(index.first, 1024);
+        let row = index.row_at(index.first);
         let leaf = index.leaf(row).unwrap();
         let (hash, medium) = (u64::hash(5), index.pool.medium());
         let notes = row.notes::<Mapped>();
-        let cell =
-            leaf.choose::<WideCells, _>(medium, notes, Index::<Mapped>::candidates(hash)).unwrap();
+        let cell = leaf
+            .choose::<WideCells, _>(medium, (row, notes), Index::<Mapped>::candidates(hash))
+            .unwrap();
         index.add::<WideCells>(row, leaf, cell, (hash, crate::key::Entry::plain(5, 0)), None);
         let new = if lower { 6 } else { 1000 };
         assert_eq!(index.insert(new, 7).unwrap(), None);
@@ -300,7 +301,7 @@ fn open_text(path: &Path) -> Result<TextIndex, TreeError> {
 
 /// Changes the record of `key`, the newest entry of its cell in the only leaf.
 fn change_record(index: &TextIndex, key: &[u8]) {
-    let (pool, leaf) = (&index.pool, index.leaf(index.rows.row(index.first, 256)).unwrap());
+    let (pool, leaf) = (&index.pool, index.leaf(index.row_at(index.first)).unwrap());
     let has_key = |(slot, _): (usize, epoch::Note), cell: usize| {
         let entry = leaf.cell::<WideCells>(cell).entry(pool.medium(), slot);
         let is_same = crate::Text::with_entry(pool, entry, |found| found == key).unwrap();

@@ -26,7 +26,7 @@ use super::{
     ENTRIES, KIND, PairLeaf, STATE, State, entry, entry_checksum, set_entry, set_tags, state_of,
     verify,
 };
-use crate::key::{Entry, Key};
+use crate::key::{self, Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::{HELD_NOTE_BITS, held_note, note_held};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool};
@@ -100,18 +100,6 @@ impl WriteNote {
     }
 }
 
-/// Returns `true` if an entry names no block, so that nothing but the entry must be durable with
-/// the state.
-#[inline(always)]
-fn stands_alone<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> bool {
-    // A layer without the prefix in the entry has a record for each key, and would read it here.
-    K::PREFIX_IN_ENTRY
-        && matches!(
-            (K::entry_block(pool, entry), K::value_block(pool, entry)),
-            (Ok(None), Ok(None))
-        )
-}
-
 /// Writes `tagged` into the free slot `slot` of a leaf whose latch the caller holds, and makes it
 /// valid in the place of `replaced`, if there is one. Durable on return, with the record that the
 /// entry names.
@@ -142,9 +130,7 @@ pub(super) fn write<K: Key, M: Medium>(
     if injects(Defect::PairNoteAfterEntry) {
         former = entry(medium, words, slot);
     }
-    let forgets_value = injects(Defect::ValueRecordUnfenced)
-        && matches!(K::entry_block(pool, tagged.entry), Ok(None));
-    if !stands_alone::<K, M>(pool, tagged.entry) && !forgets_value {
+    if !key::stands_alone::<K, M>(pool, tagged.entry) {
         let fenced = medium.fence();
         set_tags(medium, words, slot, tagged);
         return after.commit(medium, words, fenced);

@@ -1,17 +1,16 @@
-//! The store's interface to a hybrid index with [`PairLeaf`]s, whose entries use every encoding of
-//! [`Record`].
+//! The store's interface to a cell tree, whose entries use every encoding of [`Record`].
 //!
-//! A caller passes a value that names a record before it fences the record: the leaf fences such an
-//! entry before it commits, and this one fence covers both.
+//! A caller passes a value that names a record once it has flushed the record: the index fences it
+//! before the cell that names it.
 
-use super::{Hybrid, HybridSpec};
+use super::CellTreeIndex;
 use crate::index::{Order, TreeError, WriteMode};
 use crate::key::{Entry, Record, Value};
-use crate::leaf::pairs::PairLeaf;
+use crate::leaf_table::{get_value, multi_get_values};
 use bristlecone_pmem::Medium;
 use core::ops::{Bound, ControlFlow};
 
-impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
+impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     /// Returns the value part of the entry of `key`, or `None` if the key is absent. A caller that
     /// then reads the record which the value names must pin an epoch before the call.
     ///
@@ -19,7 +18,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// The pool is damaged on the path to `key`.
     #[inline]
     pub fn get_pair(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        self.read(key)
+        get_value(self, key)
     }
 
     /// Looks up all of `keys` and calls `found` with the index of each key and its value, in order.
@@ -32,7 +31,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         keys: &[&[u8]],
         found: impl FnMut(usize, Option<Value>),
     ) -> Result<(), TreeError> {
-        self.read_many(keys, found)
+        multi_get_values(self, keys, found)
     }
 
     /// Sets `key` to `value` and returns the old value, if any. Durable on return, with the record
@@ -70,8 +69,9 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     ///
     /// # Errors
     /// As [`upsert_pair`](Self::upsert_pair).
+    #[inline]
     pub fn replace_pair(&self, key: &[u8], old: Value, new: Value) -> Result<bool, TreeError> {
-        self.replace_value(key, old, new)
+        Ok(self.write_if(key, new, |found| found == Some(old))? == Some(old))
     }
 
     /// Removes `key` and returns its value, or `None` if the key was absent. Durable on return.
@@ -80,7 +80,7 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// The pool is damaged on the path to `key`.
     #[inline]
     pub fn remove_pair(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        Ok(self.remove_entry(key)?.map(Entry::held_value))
+        Ok(self.remove_entry_if(key, |_| true)?.map(Entry::held_value))
     }
 
     /// Removes `key` if its value is `old`, and returns `true`. Else changes nothing. Durable on

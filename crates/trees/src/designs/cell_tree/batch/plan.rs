@@ -1,13 +1,14 @@
 //! The plan of a batch: its leaves, which it latches, and what changes in each.
 
-use super::{AddedEntry, BatchLeaf, PairChange};
-use crate::fingerprint;
-use crate::hybrid::{Hybrid, HybridSpec, Latched, Restarts};
+use super::{Added, BatchLeaf, PairChange};
+use crate::designs::cell_tree::CellTreeIndex;
+use crate::designs::cell_tree::rows::bit_of;
+use crate::designs::cell_tree::word::PairCells;
+use crate::designs::cell_tree::write::Latched;
 use crate::index::TreeError;
 use crate::inner::{BATCH, Direction, InnerNodes, LeafRoute};
 use crate::key::{Entry, Key, Record, Value};
-use crate::leaf::pairs::PairLeaf;
-use crate::leaf::{Leaf, TaggedEntry};
+use crate::leaf_table::LeafTable;
 use bristlecone_pmem::{Corrupt, Defect, Medium};
 
 /// The changes of a batch, with its leaves latched.
@@ -15,25 +16,23 @@ pub(super) struct Plan<'a, M: Medium> {
     /// The leaves, from left to right.
     pub(super) leaves: Vec<BatchLeaf<'a, M>>,
     /// All entries that are new, in the order of their keys.
-    pub(super) added: Vec<AddedEntry<'a>>,
+    pub(super) added: Vec<Added<'a>>,
     /// The values that are replaced and name records.
     pub(super) formers: Vec<Value>,
-    /// `true` if a leaf has fewer free slots than new entries.
-    pub(super) lacks_space: bool,
 }
 
-/// The routes and fingerprints of some changes.
+/// The routes of some changes, and the hashes of their keys.
 #[derive(Clone, Copy)]
 struct Group {
     routes: [Option<LeafRoute>; BATCH],
-    fingerprints: [u8; BATCH],
+    hashes: [u64; BATCH],
 }
 
 impl Group {
-    const EMPTY: Self = Self { routes: [None; BATCH], fingerprints: [0; BATCH] };
+    const EMPTY: Self = Self { routes: [None; BATCH], hashes: [0; BATCH] };
 }
 
-impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
+impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     /// Latches the leaves that cover the keys of `changes`, from left to right, and decides what
     /// changes in each. Returns `None` if a condition does not hold. Writes nothing.
     pub(super) fn plan_all<'a>(
@@ -43,7 +42,6 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         let count = changes.len();
         let mut leaves: Vec<BatchLeaf<'a, M>> = Vec::with_capacity(count);
         let (mut added, mut formers) = (Vec::with_capacity(count), Vec::new());
-        let (mut restarts, mut lacks_space) = (Restarts::default(), false);
         let mut groups = changes.chunks(BATCH);
         let mut pair = [Group::EMPTY; 2];
         let [seeked, next] = &mut pair;
@@ -51,61 +49,39 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         self.seek_group(groups.next().unwrap_or_default(), next)?;
         for (number, changes) in changes.chunks(BATCH).enumerate() {
             core::mem::swap(&mut seeked, &mut next);
-            self.prefetch_group(seeked, changes.len());
-            // Meanwhile what this group uses arrives, and then what the next one uses.
+            // Meanwhile what this group uses arrives.
             self.seek_group(groups.next().unwrap_or_default(), next)?;
-            let routes = seeked.routes.iter().zip(&seeked.fingerprints);
-            for (index, (change, (&route, &fingerprint))) in changes.iter().zip(routes).enumerate()
-            {
-                if let Some(latched) = self.latch_next(change.key, route, &leaves, &mut restarts)? {
-                    let free_slots = PairLeaf::free_slots(self.pool.medium(), latched.0.words);
-                    let (at, added) = (number * BATCH + index, added.len());
+            let routes = seeked.routes.iter().zip(&seeked.hashes);
+            for (index, (change, (&route, &hash))) in changes.iter().zip(routes).enumerate() {
+                if let Some(latched) = self.latch_next(change.key, route, &leaves)? {
+                    let leaf = self.leaf(latched.0)?;
                     // So the push has no branch that grows, and writes the leaf in place.
                     assert!(leaves.len() < leaves.capacity(), "each leaf has a change");
-                    leaves.push(BatchLeaf::new(latched, at, free_slots, added));
+                    let at = number * BATCH + index;
+                    leaves.push(BatchLeaf::new(latched, leaf, at, added.len()));
                 }
                 let leaf = leaves.last_mut().expect("the last leaf covers the key");
-                if !self.plan(leaf, change, fingerprint, &mut added, &mut formers)? {
+                if !self.plan(leaf, change, hash, &mut added, &mut formers)? {
                     return Ok(None);
                 }
-                lacks_space |= leaf.added.len() > leaf.free_slots;
             }
         }
-        Ok(Some(Plan { leaves, added, formers, lacks_space }))
+        Ok(Some(Plan { leaves, added, formers }))
     }
 
     /// Sets `group` to the way to the leaf of each change, if no other thread changed it meanwhile,
-    /// and the fingerprint of its key. Descents run interleaved. Prefetches the first line of each
-    /// leaf.
+    /// and the hash of its key. Descents run interleaved. Prefetches the words of each leaf and the
+    /// near cells of each key.
     fn seek_group(&self, changes: &[PairChange<'_>], group: &mut Group) -> Result<(), Corrupt> {
-        let Group { routes, fingerprints } = group;
+        let Group { routes, hashes } = group;
         let mut keys = [&[][..]; BATCH];
-        for ((key, fingerprint), change) in keys.iter_mut().zip(fingerprints).zip(changes) {
-            (*key, *fingerprint) = (change.key, fingerprint::of(Record::hash(change.key)));
+        for ((key, hash), change) in keys.iter_mut().zip(hashes).zip(changes) {
+            (*key, *hash) = (change.key, Record::hash(change.key));
         }
         let keys = &keys[..changes.len()];
-        self.inner.seek_batch::<Record>(&self.pool, keys, routes, |leaf, _| {
-            if let Ok(words) = self.pool.words(leaf, 1) {
-                self.pool.medium().prefetch(words);
-            }
+        self.inner.seek_batch::<Record>(&self.pool, keys, routes, |leaf, key| {
+            self.prefetch_row(leaf.offset() as usize, key);
         })
-    }
-
-    /// Prefetches the entries and records that the first `count` changes of a group use.
-    fn prefetch_group(&self, Group { routes, fingerprints }: &Group, count: usize) {
-        let leaves = routes[..count].iter().zip(fingerprints).filter_map(|(route, fingerprint)| {
-            let leaf = self.leaf(route.as_ref()?.leaf).ok()?;
-            Some((leaf.words, *fingerprint))
-        });
-        let mut names_record = false;
-        for (words, fingerprint) in leaves.clone() {
-            names_record |= PairLeaf::prefetch_change(self.pool.medium(), words, fingerprint);
-        }
-        if names_record {
-            for (words, fingerprint) in leaves {
-                PairLeaf::prefetch_tagged::<Record, M>(&self.pool, words, fingerprint);
-            }
-        }
     }
 
     /// Latches the leaf that covers `key`, or returns `None` if it is the last of `leaves`, which
@@ -115,7 +91,6 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         key: &[u8],
         mut route: Option<LeafRoute>,
         leaves: &[BatchLeaf<'_, M>],
-        restarts: &mut Restarts,
     ) -> Result<Option<Latched<'_, M>>, Corrupt> {
         loop {
             let route = match route.take() {
@@ -128,44 +103,50 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
             if !self.inner.is_current(&route) {
                 continue;
             }
-            let is_route_of = |leaf: &BatchLeaf<'_, M>| leaf.latched.0.at == route.leaf;
+            let is_route_of = |leaf: &BatchLeaf<'_, M>| leaf.row().at == route.leaf;
             if leaves.last().is_some_and(is_route_of) {
                 return Ok(None);
             }
-            let leaf = self.leaf(route.leaf)?;
-            let is_held = self.latch(&leaf).is_held();
-            if is_held == Some(true) && leaves.iter().any(is_route_of) {
+            let (row, latch) = self.row(route.leaf.offset() as usize);
+            if latch.is_held() == Some(true) && leaves.iter().any(is_route_of) {
                 let (at, what) = (route.leaf.offset(), "leaf of two ranges of keys");
                 return Err(Corrupt { at, what, expected: 1, found: 2 });
             }
-            if let Ok(latched) = self.latch_at(leaf, &route, restarts)? {
-                return Ok(Some(latched));
+            self.visit(row)?;
+            let Some(version) = latch.read() else { continue };
+            if !self.inner.is_current(&route) {
+                continue;
+            }
+            if let Some(held) = latch.upgrade(version) {
+                return Ok(Some((row, held)));
             }
         }
     }
 
-    /// Decides what a change of a key with this fingerprint changes in `leaf`. Appends a new entry
-    /// to `added`, and a value that is replaced and names a record to `formers`. Returns `false` if
+    /// Decides what a change of a key with this hash changes in `leaf`. Appends a new entry to
+    /// `added`, and a value that is replaced and names a record to `formers`. Returns `false` if
     /// the condition does not hold. Writes nothing.
     #[inline(always)]
     fn plan<'a>(
         &self,
         leaf: &mut BatchLeaf<'a, M>,
         &PairChange { key, expected, new }: &PairChange<'a>,
-        fingerprint: u8,
-        added: &mut Vec<AddedEntry<'a>>,
+        hash: u64,
+        added: &mut Vec<Added<'a>>,
         formers: &mut Vec<Value>,
     ) -> Result<bool, TreeError> {
-        let words = leaf.latched.0.words;
-        let found = PairLeaf::find_tagged::<Record, M>(&self.pool, words, key, fingerprint)?;
-        let value = found.map(|(_, value)| value);
+        let words = (leaf.row(), leaf.row().notes::<M>());
+        let place = (Self::candidates(hash), hash);
+        let found = leaf.leaf.find::<PairCells, Record, M>(&self.pool, words, place, key)?;
+        let value = found.map(|found| found.entry.held_value());
         let is_met = expected.is_none_or(|expected| expected.value() == value);
-        if !(is_met || M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::BatchStale)) {
+        if !(is_met || self.injects(Defect::BatchStale)) {
             return Ok(false);
         }
         let Some(new) = new else { return Ok(true) };
-        if let Some((slot, value)) = found {
-            leaf.dropped |= 1 << slot;
+        if let Some(found) = found {
+            leaf.dropped |= bit_of((found.cell, found.slot));
+            let value = found.entry.held_value();
             if !Record::is_inline(value.encoding) {
                 formers.push(value);
             }
@@ -173,7 +154,8 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         if let Some(value) = new.value() {
             let word = Record::store_entry_key(&self.pool, key, value.word)?;
             let entry = Entry { key: word, value: value.word, encoding: value.encoding };
-            added.push((key, TaggedEntry { entry, fingerprint }));
+            let former = found.map(|found| found.cell);
+            added.push(Added { key, hash, entry, former, place: (0, 0) });
             leaf.added.end = added.len();
         }
         Ok(true)

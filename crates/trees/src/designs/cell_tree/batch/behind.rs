@@ -1,0 +1,285 @@
+//! New leaves behind those that lack space for the entries of a batch.
+
+use super::{Added, BatchLeaf, PairChange};
+use crate::designs::cell_tree::CellTreeIndex;
+use crate::designs::cell_tree::check::disagreement;
+use crate::designs::cell_tree::leaf::CellLeaf;
+use crate::designs::cell_tree::leaf_table::high_of;
+use crate::designs::cell_tree::place::Candidates;
+use crate::designs::cell_tree::rows::{Notes, bit_of, part_in, place_at};
+use crate::designs::cell_tree::split::{KeySlots, NEW, fill};
+use crate::designs::cell_tree::word::{PairCells, SLOTS_MAX};
+use crate::designs::cell_tree::write::Latched;
+use crate::index::TreeError;
+use crate::inner::InnerNodes;
+use crate::key::{self, Bytes, Entry, Key, Record};
+use crate::leaf::slots;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+/// A new leaf, with its separator. Nothing reaches it, so the latch is free when it is taken.
+struct NewLeaf<'a, M: Medium> {
+    latched: Latched<'a, M>,
+    leaf: CellLeaf<'a>,
+    separator: Bytes,
+    word: u64,
+}
+
+/// A leaf of a batch, and the new ones that take its upper entries.
+struct Division<'a, M: Medium> {
+    /// The leaf, as an index of those of the batch.
+    of: usize,
+    /// The new leaves, from right to left.
+    behind: Vec<NewLeaf<'a, M>>,
+    /// The slots of the entries that move, as bits.
+    moved: u64,
+    /// The notes of the leaf, with the filter of the entries that stay.
+    notes: Notes,
+    /// `true` if an entry that moves has a record.
+    moves_record: bool,
+}
+
+impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
+    /// Divides each of `leaves` that lacks space for its new entries, which it does not get yet.
+    /// Returns the leaves of the batch, all latched, with places for all new entries. Durable on
+    /// return.
+    ///
+    /// ```text
+    /// N new leaves, low keys |   crash before C: they are unreachable, free
+    /// C next, F header           of each divided leaf: its low key hides the moved entries
+    /// |
+    /// A clear_hidden             of a divided leaf, if a moved entry has a record
+    ///        -> durable          budget: cells in use + 2 lines a new leaf; 2 fences; 1 more for
+    ///                            each leaf that is cleared
+    /// ```
+    ///
+    /// # Errors
+    /// The pool is full, or damaged. No pair has changed.
+    #[cold]
+    pub(super) fn make_space<'a>(
+        &'a self,
+        leaves: Vec<BatchLeaf<'a, M>>,
+        added: &mut [Added<'_>],
+        changes: &[PairChange<'_>],
+    ) -> Result<Vec<BatchLeaf<'a, M>>, TreeError> {
+        let medium = self.pool.medium();
+        let mut divisions: Vec<Division<'a, M>> = Vec::new();
+        for (of, leaf) in leaves.iter().enumerate() {
+            if leaf.added.len() > leaf.free_slots().count_ones() as usize {
+                let division = self.write_behind((of, leaf), &added[leaf.added.clone()]);
+                divisions.push(division.inspect_err(|_| {
+                    for other in &divisions {
+                        self.release_behind(&other.behind);
+                    }
+                })?);
+            }
+        }
+        let used_cells = |division: &Division<'_, M>| {
+            leaves[division.of].leaf.used_cells::<PairCells, M>(medium)
+        };
+        let used: Vec<_> = divisions.iter().map(used_cells).collect();
+        let _ = medium.fence();
+        for (Division { of, behind, notes, .. }, used) in divisions.iter().zip(used) {
+            leaves[*of].row().set_notes::<M>(*notes);
+            if let Some(first) = behind.last() {
+                leaves[*of].leaf.set_next(medium, first.leaf.at, used);
+            }
+        }
+        let _ = medium.fence();
+        for Division { of, behind, moved, moves_record, .. } in &divisions {
+            let leaf = &leaves[*of];
+            leaf.hide(*moved);
+            if *moves_record {
+                // A remove in a new leaf frees the record, and recovery could not tell any more
+                // that the entry is hidden.
+                self.clear_hidden::<PairCells>(leaf.row(), leaf.leaf);
+            }
+            // From right to left: until its own separator is there, the keys of a new leaf lead to
+            // the divided one.
+            for NewLeaf { leaf, separator, word, .. } in behind {
+                self.inner.post::<Record>(&self.pool, separator, *word, leaf.at)?;
+            }
+        }
+        self.plan_divided(leaves, divisions, added, changes)
+    }
+
+    /// Returns the leaves of a batch with the new ones among them, and decides once more what
+    /// changes in each divided leaf and in the new ones behind it.
+    fn plan_divided<'a>(
+        &self,
+        leaves: Vec<BatchLeaf<'a, M>>,
+        divisions: Vec<Division<'a, M>>,
+        added: &mut [Added<'_>],
+        changes: &[PairChange<'_>],
+    ) -> Result<Vec<BatchLeaf<'a, M>>, TreeError> {
+        let ends: Vec<_> =
+            leaves.iter().skip(1).map(|leaf| leaf.change).chain([changes.len()]).collect();
+        let mut planned = Vec::with_capacity(changes.len());
+        let mut divisions = divisions.into_iter().peekable();
+        for ((of, old), end) in leaves.into_iter().enumerate().zip(ends) {
+            let Some(division) = divisions.next_if(|division| division.of == of) else {
+                planned.push(old);
+                continue;
+            };
+            let (mut behind, from) = (division.behind, old.change);
+            let first_added = old.added.start;
+            let mut part = BatchLeaf::new(old.latched, old.leaf, from, first_added);
+            for (at, change) in (from..end).zip(&changes[from..end]) {
+                while let Some(next) =
+                    behind.pop_if(|next| change.key >= Record::borrow(&next.separator))
+                {
+                    let next = BatchLeaf::new(next.latched, next.leaf, at, part.added.end);
+                    planned.push(core::mem::replace(&mut part, next));
+                }
+                self.plan_again(&mut part, change, added)?;
+            }
+            planned.push(part);
+        }
+        for leaf in &mut planned {
+            if !leaf.place(added) {
+                return Err(disagreement(leaf.leaf.at, leaf.added.len()).into());
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Decides what a change of the batch changes in `leaf`, which has got the entry of its key.
+    /// The new entry, if there is one, is the next one of `added`.
+    fn plan_again(
+        &self,
+        leaf: &mut BatchLeaf<'_, M>,
+        change: &PairChange<'_>,
+        added: &mut [Added<'_>],
+    ) -> Result<(), Corrupt> {
+        let Some(new) = change.new else { return Ok(()) };
+        let words = (leaf.row(), leaf.row().notes::<M>());
+        let hash = Record::hash(change.key);
+        let place = (Self::candidates(hash), hash);
+        let found = leaf.leaf.find::<PairCells, Record, M>(&self.pool, words, place, change.key)?;
+        if let Some(found) = found {
+            leaf.dropped |= bit_of((found.cell, found.slot));
+        }
+        if new.value().is_some() {
+            added[leaf.added.end].former = found.map(|found| found.cell);
+            leaf.added.end += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes the new leaves behind one that lacks space. Each leaf gets as many entries, those of
+    /// before and the new ones taken together, as fill three quarters of it. Durable after the next
+    /// fence.
+    fn write_behind<'a>(
+        &'a self,
+        (of, leaf): (usize, &BatchLeaf<'a, M>),
+        added: &[Added<'_>],
+    ) -> Result<Division<'a, M>, TreeError> {
+        let (old, notes, medium) = (leaf.leaf, leaf.row().notes::<M>(), self.pool.medium());
+        let low = Record::read(&self.pool, old.low(medium)?)?;
+        let high = high_of::<Record, M>(&self.pool, old, BYTES)?.map(|(_, high)| high);
+        let mut keys = self.keys::<PairCells>(old, notes, None, (&low, high.as_ref()))?;
+        keys.extend(added.iter().map(|new| Bytes::from_slice(new.key)).zip(NEW..));
+        keys.sort_unstable();
+        let starts = starts_of(&keys, old.capacity::<PairCells>() * 3 / 4);
+        let place = |number: usize| (number / SLOTS_MAX, number % SLOTS_MAX);
+        let entry = |number: usize| match number.checked_sub(NEW) {
+            Some(new) => added[new].entry,
+            None => old.entry::<PairCells, M>(medium, place(number).0, place(number).1),
+        };
+        let first = starts.first().copied().unwrap_or(keys.len());
+        let is_old = |(_, number): &&(Bytes, usize)| *number < NEW;
+        let mut division =
+            Division { of, behind: Vec::new(), moved: 0, notes, moves_record: false };
+        division.notes = filtered(notes, keys[..first].iter().filter(is_old), old.cells());
+        for (_, number) in keys[first..].iter().filter(is_old) {
+            division.moved |= bit_of(place(*number));
+            division.moves_record |= !key::stands_alone::<Record, M>(&self.pool, entry(*number));
+        }
+        let (mut next, mut end) = (old.next(medium)?, keys.len());
+        for start in starts.into_iter().rev() {
+            let group = keys[start..end].iter().filter(is_old);
+            let entries: Vec<_> =
+                group.map(|(key, number)| (entry(*number), Record::hash(key))).collect();
+            let below = entry(keys[start - 1].1);
+            let new = self
+                .new_leaf(below, &keys[start].0, next, &entries)
+                .inspect_err(|_| self.release_behind(&division.behind))?;
+            (next, end) = (new.leaf.at, start);
+            division.behind.push(new);
+        }
+        Ok(division)
+    }
+
+    /// Writes a leaf with these entries, for the keys between the entry `below` and `above`.
+    fn new_leaf<'a>(
+        &'a self,
+        below: Entry,
+        above: &[u8],
+        next: PmPtr,
+        entries: &[(Entry, u64)],
+    ) -> Result<NewLeaf<'a, M>, TreeError> {
+        let separator = Record::between(&self.pool, below, above)?;
+        let at = self.pool.reserve(BYTES as u64)?;
+        let release = |_: &_| self.pool.release(at, BYTES as u64);
+        let leaf = CellLeaf::new(&self.pool, at, BYTES)?;
+        let word = Record::store_separator(&self.pool, &separator).inspect_err(release)?;
+        let words = fill::<PairCells, M>(self.pool.medium(), leaf, (word, next), entries);
+        self.rows.add::<Record, M>(at, BYTES, words);
+        let row = self.row_at(at);
+        let held = row.latch::<M>().lock();
+        let held = held.ok_or_else(|| disagreement(at, entries.len()))?;
+        Ok(NewLeaf { latched: (row, held), leaf, separator, word })
+    }
+
+    /// Releases new leaves, which nothing reaches.
+    #[cold]
+    fn release_behind(&self, behind: &[NewLeaf<'_, M>]) {
+        for new in behind {
+            self.pool.release(new.leaf.at, BYTES as u64);
+            key::free_separator::<Record, M>(&self.pool, new.word);
+        }
+    }
+}
+
+impl<M: Medium> BatchLeaf<'_, M> {
+    /// Hides the entries in the slots `moved` in the words of the leaf.
+    fn hide(&self, moved: u64) {
+        let row = self.row();
+        let mut notes = row.notes::<M>();
+        for bit in slots(moved) {
+            row.set_tag::<M>(place_at(bit), 0);
+        }
+        for cell in 0..self.leaf.cells() {
+            notes = notes.with_hidden::<PairCells>((cell, part_in(cell, moved)), 0);
+        }
+        let count = notes.count::<PairCells>().saturating_sub(moved.count_ones() as usize);
+        row.set_notes::<M>(notes.with_count::<PairCells>(count));
+    }
+}
+
+/// Returns the first key of each leaf but the first, as indices of `keys`, at most `entries_max` of
+/// which go to one leaf. No key is in two leaves.
+fn starts_of(keys: &KeySlots<Record>, entries_max: usize) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut start = entries_max;
+    while start < keys.len() {
+        if keys[start].0 == keys[start - 1].0 {
+            start -= 1;
+        }
+        starts.push(start);
+        start += entries_max;
+    }
+    starts
+}
+
+/// Returns `notes` with the filter of these entries alone.
+fn filtered<'k>(
+    notes: Notes,
+    kept: impl Iterator<Item = &'k (Bytes, usize)>,
+    cells: usize,
+) -> Notes {
+    kept.fold(notes.without_filter::<PairCells>(), |notes, (key, number)| {
+        let hash = Record::hash(key);
+        let is_near = Candidates::of(hash, cells).is_near(number / SLOTS_MAX);
+        if is_near { notes } else { notes.with_far::<PairCells>(hash) }
+    })
+}
