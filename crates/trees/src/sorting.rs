@@ -14,7 +14,7 @@ pub(crate) fn sort_pairs<A: Ord, B>(pairs: &mut [(A, B)]) {
 /// Returns the rank of each of `keys` in ascending order. `None` if two are equal, or if there is
 /// no way that is faster than sorting.
 #[inline]
-pub(crate) fn ranks(keys: &[u64]) -> Option<[u64; RANKED_MAX]> {
+fn ranks(keys: &[u64]) -> Option<[u64; RANKED_MAX]> {
     let mut padded = [0; RANKED_MAX];
     padded.get_mut(..keys.len())?.copy_from_slice(keys);
     let ranks = sys::ranks(&padded, keys.len())?;

@@ -98,8 +98,7 @@ impl Batches {
 }
 
 /// An entry that a batch adds.
-struct Added<'a> {
-    key: &'a [u8],
+struct Added {
     hash: u64,
     entry: Entry,
     /// The cell of the entry that it replaces, if there is one.
@@ -172,11 +171,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     }
 
     /// Changes all leaves as planned. Durable on return.
-    fn apply_planned(
-        &self,
-        leaves: &[BatchLeaf<'_, M>],
-        added: &[Added<'_>],
-    ) -> Result<(), TreeError> {
+    fn apply_planned(&self, leaves: &[BatchLeaf<'_, M>], added: &[Added]) -> Result<(), TreeError> {
         let first = CellLeaf::new(&self.pool, self.first, BYTES)?;
         if self.injects(Defect::BatchFractured) {
             leaves.chunks(1).for_each(|leaf| self.apply_all(first, leaf, added));
@@ -206,7 +201,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     }
 
     /// Changes all leaves together, and their words. Durable on return.
-    fn apply_all(&self, first: CellLeaf<'_>, leaves: &[BatchLeaf<'_, M>], added: &[Added<'_>]) {
+    fn apply_all(&self, first: CellLeaf<'_>, leaves: &[BatchLeaf<'_, M>], added: &[Added]) {
         let cells: u32 = leaves.iter().map(|leaf| leaf.touched.count_ones()).sum();
         match cells {
             0 => {}
@@ -219,9 +214,9 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     }
 
     /// Changes one cell. Durable on return.
-    fn apply_to_one(&self, leaves: &[BatchLeaf<'_, M>], added: &[Added<'_>]) {
+    fn apply_to_one(&self, leaves: &[BatchLeaf<'_, M>], added: &[Added]) {
         let medium = self.pool.medium();
-        let names_record = |new: &Added<'_>| !Record::is_inline(new.entry.encoding);
+        let names_record = |new: &Added| !Record::is_inline(new.entry.encoding);
         if added.iter().any(names_record) {
             let _ = medium.fence();
         }
@@ -232,7 +227,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     }
 
     /// Changes several cells. Durable on return.
-    fn apply_to_many(&self, first: CellLeaf<'_>, leaves: &[BatchLeaf<'_, M>], added: &[Added<'_>]) {
+    fn apply_to_many(&self, first: CellLeaf<'_>, leaves: &[BatchLeaf<'_, M>], added: &[Added]) {
         let medium = self.pool.medium();
         let turn = OnDram::<M>::latch(&self.batches.turn).lock();
         debug_assert!(turn.is_some(), "no thread marks the turn as obsolete");
@@ -278,7 +273,7 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
     }
 
     /// Chooses the places of the new entries. Returns `false` if there are too few free slots.
-    fn place(&mut self, added: &mut [Added<'_>]) -> bool {
+    fn place(&mut self, added: &mut [Added]) -> bool {
         let mut free = self.free_slots();
         if self.added.len() > free.count_ones() as usize {
             return false;
@@ -313,7 +308,7 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
     /// W entries
     /// C commit word, F cell        crash before: the cell has the same content
     /// ```
-    fn write_cells(&self, medium: &M, added: &[Added<'_>], number: Option<u64>) {
+    fn write_cells(&self, medium: &M, added: &[Added], number: Option<u64>) {
         let notes = self.row().notes::<M>();
         let mut words = [(CommitWord::<PairCells>::default(), CommitWord::default()); CELLS_MAX];
         for index in slots(self.touched) {
@@ -337,15 +332,13 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
     }
 
     /// Brings the words of the leaf up to date with its cells.
-    fn note(&self, added: &[Added<'_>]) {
+    fn note(&self, added: &[Added]) {
         let (row, added) = (self.row(), &added[self.added.clone()]);
         let mut notes = row.notes::<M>();
         for cell in slots(self.touched) {
             notes = notes.without_hidden_in::<PairCells>(cell);
         }
-        for bit in slots(self.dropped) {
-            row.set_tag::<M>(place_at(bit), 0);
-        }
+        row.clear_tags::<M>(self.dropped);
         for new in added {
             row.set_tag::<M>(new.place, tag_of(new.hash));
             if !Candidates::of(new.hash, self.leaf.cells()).is_near(new.place.0) {

@@ -3,11 +3,11 @@
 
 use super::CellTreeIndex;
 use super::leaf::{CellLeaf, Placed};
-use super::place::ENTRIES_MAX;
 use super::rows::{LeafWords, Notes};
+use super::sorted::shown;
 use super::word::{CellKind, CellLayout, DenseCells, PairCells, WideCells, with_kind};
 use crate::inner::Inner;
-use crate::key::{Entry, Key, Value};
+use crate::key::{Key, Value};
 use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, check_range};
 use crate::sorting::{sort_pairs, sorted_by_keys};
 use bristlecone_pmem::sync::{Latch, OnDram};
@@ -147,39 +147,9 @@ fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
-    let (prefixes, entries, count) = shown_entries::<C, K, M>(pool, leaf, notes)?;
+    let (prefixes, entries, count) = shown::<C, K, M, _>(pool, leaf, notes, |placed| placed.entry)?;
     let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
     sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
-}
-
-/// The entries of a leaf with the prefixes of their keys, and the number of them.
-pub(super) type ShownEntries = ([u64; ENTRIES_MAX], [Entry; ENTRIES_MAX], usize);
-
-/// Returns the entries of a leaf, which have the prefixes of their keys, except for those that
-/// `notes` hides. In a cell that has some, no branch depends on the slots that are in use.
-#[inline(always)]
-pub(super) fn shown_entries<C: CellLayout, K: Key, M: Medium>(
-    pool: &Pool<M>,
-    leaf: CellLeaf<'_>,
-    notes: Notes,
-) -> Result<ShownEntries, Corrupt> {
-    let medium = pool.medium();
-    let mut prefixes = [0; ENTRIES_MAX];
-    // Not as a pair: the compiler would copy it.
-    let mut entries = [Entry::default(); ENTRIES_MAX];
-    let mut count = 0;
-    for cell in 0..leaf.cells() {
-        let shown = leaf.shown_in::<C, M>(medium, notes, cell);
-        if shown == 0 {
-            continue; // A block's last use may have left anything there.
-        }
-        for slot in 0..C::KIND.slots() {
-            let entry = leaf.entry::<C, M>(medium, cell, slot);
-            (prefixes[count], entries[count]) = (K::entry_prefix(pool, entry)?, entry);
-            count += usize::from(shown >> slot & 1 == 1);
-        }
-    }
-    Ok((prefixes, entries, count))
 }
 
 /// Returns the right neighbour of `leaf` and its low key; `None` for the last leaf.

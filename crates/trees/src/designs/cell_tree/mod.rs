@@ -22,6 +22,7 @@
 //! | `place` | the cells of a key; packing a new leaf |
 //! | `rows` | the leaf words |
 //! | `leaf_table`, `scan` | the read side of a leaf; scans that read keys when they visit them |
+//! | `sorted` | the entries of a leaf in the order of their keys |
 //! | `write`, `split`, `remove` | write operations; splits; merges |
 //! | `recover`, `visit`, `check` | creating, opening, recovering; first use; checking |
 //! | `batch` | changes of several pairs, all or none |
@@ -43,6 +44,7 @@ mod recover;
 mod remove;
 mod rows;
 mod scan;
+mod sorted;
 mod split;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 
 use super::rows::CELLS_MAX;
 use super::word::SLOTS_MAX;
+use core::hint::select_unpredictable;
 
 /// The largest number of entries of a leaf.
 pub(super) const ENTRIES_MAX: usize = SLOTS_MAX * CELLS_MAX;
@@ -70,15 +71,18 @@ pub(super) fn pack(places: &[Candidates], (cells, slots): (usize, usize)) -> [us
     for cell in places.iter().flat_map(|candidates| candidates.0) {
         wanted[cell] += 1;
     }
+    // The rank of a cell, by its number of entries, without a branch that depends on the cell: a
+    // constant, and a factor of the number of entries left that want the cell.
+    let mut by_count = [(2 * ENTRIES_MAX as i32 + 1, -1); SLOTS_MAX + 1];
+    (by_count[0], by_count[slots]) = ((1, 1), (0, 0));
     let mut chosen = [0; ENTRIES_MAX];
     for (chosen, candidates) in chosen.iter_mut().zip(places) {
-        let rank = |cell: usize| match counts[cell] {
-            0 => 1 + wanted[cell],
-            count if count == slots => 0,
-            _ => 2 * ENTRIES_MAX + 1 - wanted[cell],
+        let rank = |cell: usize| {
+            let (constant, factor) = by_count[counts[cell]];
+            constant + factor * wanted[cell]
         };
         let [first, second] = candidates.0;
-        let near = if rank(first) >= rank(second) { first } else { second };
+        let near = select_unpredictable(rank(first) >= rank(second), first, second);
         *chosen = if counts[near] < slots {
             near
         } else {

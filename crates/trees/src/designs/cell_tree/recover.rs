@@ -351,7 +351,8 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
             // The right neighbour has this entry, too, unless its key is damaged.
             K::verify_mismatch(pool, entry, K::borrow(high))?;
             if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
-                notes = notes.with_hidden::<C>((index, 1 << slot), K::prefix(K::borrow(high)));
+                let hidden = 1 << C::KIND.number((index, slot));
+                notes = notes.with_hidden::<C>(hidden, K::prefix(K::borrow(high)));
             } else {
                 word = cell.without(medium, word, 1 << slot);
             }

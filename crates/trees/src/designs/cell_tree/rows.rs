@@ -237,12 +237,43 @@ impl<'a> LeafWords<'a> {
         }
     }
 
+    /// Sets the tags of these slots to 0, under the latch.
+    #[inline(always)]
+    pub(super) fn clear_tags<M: Medium>(self, slots: u64) {
+        for (word, at) in self.tags.iter().zip((0..).step_by(8)) {
+            let cleared = bytes_of(slots >> at & 0xff);
+            if cleared != 0 {
+                store::<M>(word, load::<M>(word) & !cleared);
+            }
+        }
+    }
+
+    /// Hides the entries in `slots`, bits by their numbers, under the latch, as all entries are
+    /// from the key with the prefix `bound` on.
+    pub(super) fn hide<C: CellLayout, M: Medium>(self, slots: u64, bound: u64) {
+        let notes = self.notes::<M>();
+        let count = notes.count::<C>().saturating_sub(slots.count_ones() as usize);
+        let notes = notes.with_count::<C>(count);
+        self.set_notes::<M>(if slots == 0 { notes } else { notes.with_hidden::<C>(slots, bound) });
+        self.clear_tags::<M>(slots);
+    }
+
     /// Sets all tags, under the latch, if the leaf has any.
     pub(super) fn set_tags<M: Medium>(self, tags: Tags) {
         for (word, tags) in self.tags.iter().zip(tags.0) {
             store::<M>(word, tags);
         }
     }
+}
+
+/// Returns a word with each byte set whose bit in the byte `bits` is.
+#[inline(always)]
+const fn bytes_of(bits: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let spread = bits * ONES & 0x8040_2010_0804_0201;
+    // The highest bit of each byte that is not 0: no sum leaves its byte.
+    let high = ((spread & 0x7f * ONES) + 0x7f * ONES | spread) & 0x80 * ONES;
+    (high >> 7) * 0xff
 }
 
 /// Returns the bits of the slots of `cell` among those of all cells, three for each.
@@ -351,15 +382,11 @@ impl Notes {
         (self.0 & BOUNDED != 0).then_some(self.0 & BOUND)
     }
 
-    /// Returns the notes with the entries in `slots` of `cell`, a bit mask, hidden, as all entries
+    /// Returns the notes with the entries in `slots`, bits by their numbers, hidden, as all entries
     /// are from the key with the prefix `bound` on.
-    pub(super) fn with_hidden<C: CellLayout>(
-        self,
-        (cell, slots): (usize, u64),
-        bound: u64,
-    ) -> Self {
+    pub(super) fn with_hidden<C: CellLayout>(self, slots: u64, bound: u64) -> Self {
         match C::KIND {
-            CellKind::Wide | CellKind::Pairs => Self(self.0 | slots << (WIDE_SLOTS * cell)),
+            CellKind::Wide | CellKind::Pairs => Self(self.0 | slots),
             CellKind::Dense => Self(self.0 & !BOUND | BOUNDED | C::KIND.kept(bound)),
         }
     }
@@ -446,8 +473,8 @@ mod tests {
         let last = CELLS_MAX - 1;
         let notes = Notes::of(CellKind::Wide)
             .with_count::<WideCells>(45)
-            .with_hidden::<WideCells>((last, 0b100), 7)
-            .with_hidden::<WideCells>((0, 0b010), 7);
+            .with_hidden::<WideCells>(bit_of((last, 2)), 7)
+            .with_hidden::<WideCells>(bit_of((0, 1)), 7);
         assert_eq!(
             (notes.count::<WideCells>(), notes.hidden_in(last), notes.hidden_in(0)),
             (45, 0b100, 0b010)
@@ -499,14 +526,14 @@ mod tests {
         let empty = Notes::of(CellKind::Dense);
         let notes = empty
             .with_count::<DenseCells>(60)
-            .with_hidden::<DenseCells>((3, 0b1000), u64::MAX << 16 | 7);
+            .with_hidden::<DenseCells>(1 << CellKind::Dense.number((3, 3)), u64::MAX << 16 | 7);
         assert_eq!(
             (notes.count::<DenseCells>(), notes.bound()),
             (60, Some(KEPT_RANGE - (1 << 16) + 7))
         );
         assert_eq!(notes.without_hidden_in::<DenseCells>(3), notes);
         assert_eq!(notes.without_hidden::<DenseCells>(), empty.with_count::<DenseCells>(60));
-        assert_eq!(notes.with_hidden::<DenseCells>((0, 1), 0).bound(), Some(0));
+        assert_eq!(notes.with_hidden::<DenseCells>(1, 0).bound(), Some(0));
         assert_eq!(empty.bound(), None);
         for count in 0..=60 {
             let counted = notes.with_count::<DenseCells>(count);

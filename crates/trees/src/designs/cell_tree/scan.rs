@@ -13,15 +13,16 @@
 
 use super::CellTreeIndex;
 use super::leaf::CellLeaf;
-use super::leaf_table::{high_of, shown_entries};
+use super::leaf_table::high_of;
 use super::rows::LeafWords;
+use super::sorted::{settle_ties, shown};
 use super::word::{CellLayout, with_kind};
 use crate::index::{Order, TreeError};
 use crate::inner::{Direction, InnerNodes, LeafRoute};
 use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Entry, Key, Value};
 use crate::leaf_table::{LeafTable, misplaced_key, no_progress};
-use crate::sorting::{sort_pairs, sorted_by_keys};
+use crate::sorting::sorted_by_keys;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -254,7 +255,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         leaf: CellLeaf<'_>,
         row: LeafWords<'_>,
     ) -> Result<Vec<(u64, Entry)>, Corrupt> {
-        let shown = shown_entries::<C, K, M>(&self.pool, leaf, row.notes::<M>())?;
+        let notes = row.notes::<M>();
+        let shown = shown::<C, K, M, _>(&self.pool, leaf, notes, |placed| placed.entry)?;
         let (prefixes, entries, count) = shown;
         let mut sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
         if K::EXACT {
@@ -263,20 +265,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         for &(_, entry) in &sorted {
             K::prefetch_entry(&self.pool, entry);
         }
-        for tied in sorted.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
-            let mut keyed = Vec::with_capacity(tied.len());
-            for &keyless in &*tied {
-                keyed.push((K::read_entry(&self.pool, keyless.1)?, keyless));
-            }
-            sort_pairs(&mut keyed);
-            if let Some(equal) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                return Err(misplaced_key(leaf.at, equal[0].1.0));
-            }
-            for (place, (_, keyless)) in tied.iter_mut().zip(keyed) {
-                *place = keyless;
-            }
-        }
-        Ok(sorted)
+        let equal = settle_ties::<K, M, _>(&self.pool, &mut sorted, |entry| entry)?;
+        equal.map_or(Ok(sorted), |prefix| Err(misplaced_key(leaf.at, prefix)))
     }
 
     /// Drops the entries below `bound`, which the scan has passed. That becomes the low key of the

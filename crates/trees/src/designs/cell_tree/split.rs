@@ -8,22 +8,17 @@
 use super::CellTreeIndex;
 use super::cell::NewCell;
 use super::check::disagreement;
-use super::leaf::{CellLeaf, Placed, kind_of};
+use super::leaf::{CellLeaf, kind_of};
 use super::leaf_table::high_of;
 use super::place::{Candidates, ENTRIES_MAX, pack};
 use super::rows::{CELLS_MAX, LeafWords, Notes, Tags};
-use super::word::{CellKind, CellLayout, SLOTS_MAX, tag_of, with_kind};
+use super::sorted::NEW;
+use super::word::{CellKind, CellLayout, tag_of, with_kind};
 use super::write::{Latched, NewEntry};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
-use crate::leaf::slots;
-use crate::leaf_table::misplaced_key;
-use crate::sorting::{ranks, sort_pairs};
-use bristlecone_pmem::sys::RANKED_MAX;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
-
-const _: () = assert!(ENTRIES_MAX < RANKED_MAX);
 
 /// The new leaf and its low key.
 struct RightLeaf<K: Key> {
@@ -32,11 +27,6 @@ struct RightLeaf<K: Key> {
     word: u64,
     separator: K::Owned,
 }
-
-/// The keys of a leaf, each with the number of its slot in the leaf. The new key has [`NEW`].
-pub(super) type KeySlots<K> = Vec<(<K as Key>::Owned, usize)>;
-
-pub(super) const NEW: usize = ENTRIES_MAX;
 
 /// The entries of a split.
 struct Division<K: Key> {
@@ -48,26 +38,14 @@ struct Division<K: Key> {
     kind: CellKind,
     /// The notes of the left leaf, with the filter of the entries that stay.
     kept: Notes,
-    /// The slots of the moved entries in the left leaf, for each cell.
-    slots: [u64; CELLS_MAX],
+    /// The slots of the moved entries in the left leaf, as bits by their numbers.
+    slots: u64,
 }
 
 impl<K: Key> Division<K> {
     /// Hides the moved entries in the words of the left leaf, which it has latched.
     fn hide<C: CellLayout, M: Medium>(&self, row: LeafWords<'_>) {
-        row.set_notes::<M>(self.hiding::<C>(row.notes::<M>()));
-        for (cell, moved) in self.slots.iter().enumerate() {
-            slots(*moved).for_each(|slot| row.set_tag::<M>((cell, slot), 0));
-        }
-    }
-
-    /// Returns `notes`, those of the left leaf, with the moved entries hidden.
-    fn hiding<C: CellLayout>(&self, notes: Notes) -> Notes {
-        let count: u32 = self.slots.iter().map(|slots| slots.count_ones()).sum();
-        let notes = notes.with_count::<C>(notes.count::<C>().saturating_sub(count as usize));
-        let bound = K::prefix(K::borrow(&self.separator));
-        let moved = self.slots.iter().copied().enumerate().filter(|(_, slots)| *slots != 0);
-        moved.fold(notes, |notes, moved| notes.with_hidden::<C>(moved, bound))
+        row.hide::<C, M>(self.slots, K::prefix(K::borrow(&self.separator)));
     }
 }
 
@@ -78,7 +56,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     pub(super) fn split<C: CellLayout>(
         &self,
         (row, _held): Latched<'_, M>,
-        new: &NewEntry<K::Ref<'_>>,
+        new: &NewEntry,
         cell: Option<usize>,
     ) -> Result<bool, TreeError> {
         let free_key = || {
@@ -113,7 +91,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
-        new: Option<(&NewEntry<K::Ref<'_>>, usize)>,
+        new: Option<(&NewEntry, usize)>,
     ) -> Result<RightLeaf<K>, TreeError> {
         let medium = self.pool.medium();
         leaf.prefetch_all(medium);
@@ -175,94 +153,50 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         &self,
         row: LeafWords<'_>,
         leaf: CellLeaf<'_>,
-        new: Option<&NewEntry<K::Ref<'_>>>,
+        new: Option<&NewEntry>,
     ) -> Result<Division<K>, Corrupt> {
         let (medium, notes) = (self.pool.medium(), row.notes::<M>());
         let low = K::read(&self.pool, leaf.low(medium)?)?;
         let high = high_of::<K, M>(&self.pool, leaf, BYTES)?.map(|(_, high)| high);
-        let keys = self.keys::<C>(leaf, notes, new, (&low, high.as_ref()))?;
-        let kept = keys.len() - (keys.len() * 2 / 5).max(1);
-        let ranks = ranks_of::<K>(&keys);
-        let mut at_rank = keys.iter().zip(ranks).filter(|(_, rank)| *rank == kept as u64);
-        let Some(((least_moved, _), _)) = at_rank.next() else {
-            return Err(misplaced_key(leaf.at, kept as u64));
+        let added = new.map(|new| new.entry);
+        let entry_of = |&(_, number): &(u64, usize)| {
+            leaf.entry_numbered::<C, M>(medium, added.as_slice(), number)
         };
-        let mut below_it = keys.iter().zip(ranks).filter(|(_, rank)| *rank + 1 == kept as u64);
-        let below = below_it.next().map(|((_, slot), _)| match new.filter(|_| *slot == NEW) {
-            Some(new) => new.entry,
-            None => leaf.entry::<C, M>(medium, slot / SLOTS_MAX, slot % SLOTS_MAX),
-        });
-        let separator = match below {
-            Some(below) => K::between(&self.pool, below, K::borrow(least_moved))?,
-            None => least_moved.clone(),
+        let sorted = self.in_order::<C>(leaf, notes, added.as_slice(), (&low, high.as_ref()))?;
+        let moved = (sorted.len() * 2 / 5).max(1);
+        let (kept, moved) = sorted.split_at(sorted.len().saturating_sub(moved));
+        let Some(least_moved) = moved.first() else {
+            return Err(disagreement(leaf.at, 0));
+        };
+        let least_moved = K::read_entry(&self.pool, entry_of(least_moved))?;
+        let separator = match kept.last() {
+            Some(below) => K::between(&self.pool, entry_of(below), K::borrow(&least_moved))?,
+            None => least_moved,
         };
         let mut kept_notes = notes.without_filter::<C>();
         if kept_notes != notes {
-            let stays = |(_, rank): &(_, u64)| *rank < kept as u64;
-            for ((key, slot), _) in keys.iter().zip(ranks).filter(stays) {
-                let hash = K::hash(K::borrow(key));
-                if *slot != NEW && !Self::candidates(hash).is_near(slot / SLOTS_MAX) {
+            for item in kept.iter().filter(|(_, number)| *number != NEW) {
+                let hash = K::with_entry(&self.pool, entry_of(item), K::hash)?;
+                if !Self::candidates(hash).is_near(C::KIND.place(item.1).0) {
                     kept_notes = kept_notes.with_far::<C>(hash);
                 }
             }
         }
-        let (mut moved, mut moved_slots) = (Vec::with_capacity(keys.len() - kept), [0; CELLS_MAX]);
-        let mut new_goes_right = false;
-        for ((key, slot), _) in keys.iter().zip(ranks).filter(|(_, rank)| *rank >= kept as u64) {
-            let (cell, in_cell) = (slot / SLOTS_MAX, slot % SLOTS_MAX);
-            let entry = if let Some(new) = new.filter(|_| *slot == NEW) {
+        let (mut entries, mut slots, mut new_goes_right) =
+            (Vec::with_capacity(moved.len()), 0, false);
+        for item in moved {
+            let entry = entry_of(item);
+            let hash = if let Some(new) = new.filter(|_| item.1 == NEW) {
                 new_goes_right = true;
-                new.entry
+                new.hash
             } else {
-                moved_slots[cell] |= 1 << in_cell;
-                leaf.entry::<C, M>(medium, cell, in_cell)
+                slots |= 1 << item.1;
+                K::with_entry(&self.pool, entry, K::hash)?
             };
-            moved.push((entry, K::hash(K::borrow(key))));
+            entries.push((entry, hash));
         }
         let kind = kind_of::<K>(&separator, high.as_ref());
-        Ok(Division {
-            separator,
-            moved,
-            new_goes_right,
-            kind,
-            kept: kept_notes,
-            slots: moved_slots,
-        })
-    }
-
-    /// Returns the keys of a leaf and the new one, in any order.
-    ///
-    /// # Errors
-    /// See [`divide`](Self::divide).
-    pub(super) fn keys<C: CellLayout>(
-        &self,
-        leaf: CellLeaf<'_>,
-        notes: Notes,
-        new: Option<&NewEntry<K::Ref<'_>>>,
-        (low, high): (&K::Owned, Option<&K::Owned>),
-    ) -> Result<KeySlots<K>, Corrupt> {
-        let medium = self.pool.medium();
-        let mut keys = Vec::with_capacity(leaf.capacity::<C>() + 1);
-        leaf.entries::<C, M>(medium, notes).try_for_each(|Placed { cell, slot, entry }| {
-            keys.push((K::read_entry(&self.pool, entry)?, SLOTS_MAX * cell + slot));
-            Ok(())
-        })?;
-        if keys.len() != notes.count::<C>() {
-            return Err(disagreement(leaf.at, keys.len()));
-        }
-        if let Some(new) = new {
-            keys.push((K::to_owned(new.key), NEW));
-        }
-        let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
-        let (least, end) = (prefix(low), high.map(prefix));
-        for (key, slot) in &keys {
-            // The prefixes alone tell most keys.
-            let is_inside = prefix(key) > least && end.is_none_or(|end| prefix(key) < end);
-            if !is_inside && (key < low || high.is_some_and(|high| key >= high)) {
-                return Err(misplaced_key(leaf.at, *slot as u64));
-            }
-        }
-        Ok(keys)
+        Ok(Division { separator, moved: entries, new_goes_right, kind, kept: kept_notes, slots })
     }
 
     /// Removes the hidden entries of a latched leaf. Durable on return.
@@ -287,25 +221,6 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         }
         row.set_notes::<M>(notes.without_hidden::<C>());
     }
-}
-
-/// Returns the rank of each key.
-fn ranks_of<K: Key>(keys: &KeySlots<K>) -> [u64; RANKED_MAX] {
-    let mut prefixes = [0; RANKED_MAX];
-    for (prefix, (key, _)) in prefixes.iter_mut().zip(keys) {
-        *prefix = K::prefix(K::borrow(key));
-    }
-    if let Some(ranks) = ranks(&prefixes[..keys.len()]) {
-        return ranks;
-    }
-    let mut in_order: Vec<_> = keys.iter().map(|(key, _)| key).zip(0..).collect();
-    sort_pairs(&mut in_order);
-    let mut ranks = [0; RANKED_MAX];
-    for (rank, (_, index)) in (0..).zip(in_order) {
-        let index: usize = index;
-        ranks[index] = rank;
-    }
-    ranks
 }
 
 /// Writes the new leaf `right` with this low word and right neighbour and these entries, which come

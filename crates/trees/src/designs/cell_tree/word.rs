@@ -45,6 +45,19 @@ impl CellKind {
         }
     }
 
+    /// Returns the number of a slot among those of its leaf: it says which bit of a set of slots is
+    /// that of the slot.
+    #[inline(always)]
+    pub(super) const fn number(self, (cell, slot): (usize, usize)) -> usize {
+        self.slots() * cell + slot
+    }
+
+    /// Returns the cell and the slot with this number.
+    #[inline(always)]
+    pub(super) const fn place(self, number: usize) -> (usize, usize) {
+        (number / self.slots(), number % self.slots())
+    }
+
     /// Returns the kind of all leaves with keys of layer `K` whose range is not narrow.
     #[inline(always)]
     pub(super) const fn widest<K: Key>() -> Self {

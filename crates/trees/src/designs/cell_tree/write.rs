@@ -17,8 +17,7 @@ pub(super) type Latched<'a, M> = (LeafWords<'a>, Exclusive<OnDram<'a, M>>);
 
 /// An entry for an absent key, before it is in a leaf.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewEntry<K> {
-    pub(super) key: K,
+pub(super) struct NewEntry {
     pub(super) hash: u64,
     pub(super) entry: Entry,
 }
@@ -96,7 +95,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         }
         let (word, is_stored) = key_word(self, key, value.word, None)?;
         let entry = Entry { key: word, value: value.word, encoding: value.encoding };
-        let new = NewEntry { key, hash, entry };
+        let new = NewEntry { hash, entry };
         let cell = leaf.choose::<C, M>(medium, (row, notes), candidates);
         if let Some(cell) = cell.filter(|_| notes.count::<C>() + 1 < leaf.capacity::<C>()) {
             self.insert_absent::<C>((row, leaf), cell, &new, is_stored);
@@ -145,7 +144,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         &self,
         (row, leaf): (LeafWords<'_>, CellLeaf<'_>),
         cell: usize,
-        new: &NewEntry<K::Ref<'_>>,
+        new: &NewEntry,
         is_stored: bool,
     ) {
         self.fence_record(new.entry);

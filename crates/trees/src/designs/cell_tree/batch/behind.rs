@@ -5,16 +5,16 @@ use crate::designs::cell_tree::CellTreeIndex;
 use crate::designs::cell_tree::check::disagreement;
 use crate::designs::cell_tree::leaf::CellLeaf;
 use crate::designs::cell_tree::leaf_table::high_of;
-use crate::designs::cell_tree::place::Candidates;
-use crate::designs::cell_tree::rows::{Notes, bit_of, part_in, place_at};
-use crate::designs::cell_tree::split::{KeySlots, NEW, fill};
-use crate::designs::cell_tree::word::{PairCells, SLOTS_MAX};
+use crate::designs::cell_tree::rows::{Notes, bit_of};
+use crate::designs::cell_tree::sorted::NEW;
+use crate::designs::cell_tree::split::fill;
+use crate::designs::cell_tree::word::{CellKind, PairCells};
 use crate::designs::cell_tree::write::Latched;
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Bytes, Entry, Key, Record};
-use crate::leaf::slots;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use core::ops::Range;
 
 /// A new leaf, with its separator. Nothing reaches it, so the latch is free when it is taken.
 struct NewLeaf<'a, M: Medium> {
@@ -58,7 +58,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     pub(super) fn make_space<'a>(
         &'a self,
         leaves: Vec<BatchLeaf<'a, M>>,
-        added: &mut [Added<'_>],
+        added: &mut [Added],
         changes: &[PairChange<'_>],
     ) -> Result<Vec<BatchLeaf<'a, M>>, TreeError> {
         let medium = self.pool.medium();
@@ -87,7 +87,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         let _ = medium.fence();
         for Division { of, behind, moved, moves_record, .. } in &divisions {
             let leaf = &leaves[*of];
-            leaf.hide(*moved);
+            leaf.row().hide::<PairCells, M>(*moved, 0);
             if *moves_record {
                 // A remove in a new leaf frees the record, and recovery could not tell any more
                 // that the entry is hidden.
@@ -108,7 +108,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         &self,
         leaves: Vec<BatchLeaf<'a, M>>,
         divisions: Vec<Division<'a, M>>,
-        added: &mut [Added<'_>],
+        added: &mut [Added],
         changes: &[PairChange<'_>],
     ) -> Result<Vec<BatchLeaf<'a, M>>, TreeError> {
         let ends: Vec<_> =
@@ -148,7 +148,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         &self,
         leaf: &mut BatchLeaf<'_, M>,
         change: &PairChange<'_>,
-        added: &mut [Added<'_>],
+        added: &mut [Added],
     ) -> Result<(), Corrupt> {
         let Some(new) = change.new else { return Ok(()) };
         let words = (leaf.row(), leaf.row().notes::<M>());
@@ -171,38 +171,46 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     fn write_behind<'a>(
         &'a self,
         (of, leaf): (usize, &BatchLeaf<'a, M>),
-        added: &[Added<'_>],
+        added: &[Added],
     ) -> Result<Division<'a, M>, TreeError> {
         let (old, notes, medium) = (leaf.leaf, leaf.row().notes::<M>(), self.pool.medium());
         let low = Record::read(&self.pool, old.low(medium)?)?;
         let high = high_of::<Record, M>(&self.pool, old, BYTES)?.map(|(_, high)| high);
-        let mut keys = self.keys::<PairCells>(old, notes, None, (&low, high.as_ref()))?;
-        keys.extend(added.iter().map(|new| Bytes::from_slice(new.key)).zip(NEW..));
-        keys.sort_unstable();
-        let starts = starts_of(&keys, old.capacity::<PairCells>() * 3 / 4);
-        let place = |number: usize| (number / SLOTS_MAX, number % SLOTS_MAX);
-        let entry = |number: usize| match number.checked_sub(NEW) {
-            Some(new) => added[new].entry,
-            None => old.entry::<PairCells, M>(medium, place(number).0, place(number).1),
+        let new: Vec<_> = added.iter().map(|new| new.entry).collect();
+        let sorted = self.in_order::<PairCells>(old, notes, &new, (&low, high.as_ref()))?;
+        let entry = |number| old.entry_numbered::<PairCells, M>(medium, &new, number);
+        let key = |number| Record::read_entry(&self.pool, entry(number));
+        let hash = |entry| Record::with_entry(&self.pool, entry, Record::hash);
+        let is_same = |first, second| Ok(key(first)? == key(second)?);
+        let starts = starts_of(&sorted, old.capacity::<PairCells>() * 3 / 4, is_same)?;
+        let first = starts.first().copied().unwrap_or(sorted.len());
+        let old_ones = |part: Range<usize>| {
+            sorted[part].iter().map(|(_, number)| *number).filter(|number| *number < NEW)
         };
-        let first = starts.first().copied().unwrap_or(keys.len());
-        let is_old = |(_, number): &&(Bytes, usize)| *number < NEW;
         let mut division =
             Division { of, behind: Vec::new(), moved: 0, notes, moves_record: false };
-        division.notes = filtered(notes, keys[..first].iter().filter(is_old), old.cells());
-        for (_, number) in keys[first..].iter().filter(is_old) {
-            division.moved |= bit_of(place(*number));
-            division.moves_record |= !key::stands_alone::<Record, M>(&self.pool, entry(*number));
+        division.notes = notes.without_filter::<PairCells>();
+        for number in old_ones(0..first) {
+            let hash = hash(entry(number))?;
+            let (cell, _) = CellKind::Pairs.place(number);
+            if !Self::candidates(hash).is_near(cell) {
+                division.notes = division.notes.with_far::<PairCells>(hash);
+            }
         }
-        let (mut next, mut end) = (old.next(medium)?, keys.len());
+        for number in old_ones(first..sorted.len()) {
+            division.moved |= 1 << number;
+            division.moves_record |= !key::stands_alone::<Record, M>(&self.pool, entry(number));
+        }
+        let (mut next, mut end) = (old.next(medium)?, sorted.len());
         for start in starts.into_iter().rev() {
-            let group = keys[start..end].iter().filter(is_old);
-            let entries: Vec<_> =
-                group.map(|(key, number)| (entry(*number), Record::hash(key))).collect();
-            let below = entry(keys[start - 1].1);
-            let new = self
-                .new_leaf(below, &keys[start].0, next, &entries)
-                .inspect_err(|_| self.release_behind(&division.behind))?;
+            let hashed = |number| Ok((entry(number), hash(entry(number))?));
+            let write = || {
+                let entries =
+                    old_ones(start..end).map(hashed).collect::<Result<Vec<_>, Corrupt>>()?;
+                let above = key(sorted[start].1)?;
+                self.new_leaf(entry(sorted[start - 1].1), &above, next, &entries)
+            };
+            let new = write().inspect_err(|_: &TreeError| self.release_behind(&division.behind))?;
             (next, end) = (new.leaf.at, start);
             division.behind.push(new);
         }
@@ -240,46 +248,22 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     }
 }
 
-impl<M: Medium> BatchLeaf<'_, M> {
-    /// Hides the entries in the slots `moved` in the words of the leaf.
-    fn hide(&self, moved: u64) {
-        let row = self.row();
-        let mut notes = row.notes::<M>();
-        for bit in slots(moved) {
-            row.set_tag::<M>(place_at(bit), 0);
-        }
-        for cell in 0..self.leaf.cells() {
-            notes = notes.with_hidden::<PairCells>((cell, part_in(cell, moved)), 0);
-        }
-        let count = notes.count::<PairCells>().saturating_sub(moved.count_ones() as usize);
-        row.set_notes::<M>(notes.with_count::<PairCells>(count));
-    }
-}
-
-/// Returns the first key of each leaf but the first, as indices of `keys`, at most `entries_max` of
-/// which go to one leaf. No key is in two leaves.
-fn starts_of(keys: &KeySlots<Record>, entries_max: usize) -> Vec<usize> {
+/// Returns the first entry of each leaf but the first, as indices of `sorted` entries, at most
+/// `entries_max` of which go to one leaf. No key is in two leaves.
+fn starts_of(
+    sorted: &[(u64, usize)],
+    entries_max: usize,
+    is_same: impl Fn(usize, usize) -> Result<bool, Corrupt>,
+) -> Result<Vec<usize>, Corrupt> {
     let mut starts = Vec::new();
     let mut start = entries_max;
-    while start < keys.len() {
-        if keys[start].0 == keys[start - 1].0 {
+    while start < sorted.len() {
+        let [(below, first), (above, second)] = [sorted[start - 1], sorted[start]];
+        if below == above && is_same(first, second)? {
             start -= 1;
         }
         starts.push(start);
         start += entries_max;
     }
-    starts
-}
-
-/// Returns `notes` with the filter of these entries alone.
-fn filtered<'k>(
-    notes: Notes,
-    kept: impl Iterator<Item = &'k (Bytes, usize)>,
-    cells: usize,
-) -> Notes {
-    kept.fold(notes.without_filter::<PairCells>(), |notes, (key, number)| {
-        let hash = Record::hash(key);
-        let is_near = Candidates::of(hash, cells).is_near(number / SLOTS_MAX);
-        if is_near { notes } else { notes.with_far::<PairCells>(hash) }
-    })
+    Ok(starts)
 }

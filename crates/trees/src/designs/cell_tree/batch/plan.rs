@@ -16,7 +16,7 @@ pub(super) struct Plan<'a, M: Medium> {
     /// The leaves, from left to right.
     pub(super) leaves: Vec<BatchLeaf<'a, M>>,
     /// All entries that are new, in the order of their keys.
-    pub(super) added: Vec<Added<'a>>,
+    pub(super) added: Vec<Added>,
     /// The values that are replaced and name records.
     pub(super) formers: Vec<Value>,
 }
@@ -35,12 +35,12 @@ impl Group {
 impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     /// Latches the leaves that cover the keys of `changes`, from left to right, and decides what
     /// changes in each. Returns `None` if a condition does not hold. Writes nothing.
-    pub(super) fn plan_all<'a>(
-        &'a self,
-        changes: &[PairChange<'a>],
-    ) -> Result<Option<Plan<'a, M>>, TreeError> {
+    pub(super) fn plan_all(
+        &self,
+        changes: &[PairChange<'_>],
+    ) -> Result<Option<Plan<'_, M>>, TreeError> {
         let count = changes.len();
-        let mut leaves: Vec<BatchLeaf<'a, M>> = Vec::with_capacity(count);
+        let mut leaves: Vec<BatchLeaf<'_, M>> = Vec::with_capacity(count);
         let (mut added, mut formers) = (Vec::with_capacity(count), Vec::new());
         let mut groups = changes.chunks(BATCH);
         let mut pair = [Group::EMPTY; 2];
@@ -127,12 +127,12 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     /// `added`, and a value that is replaced and names a record to `formers`. Returns `false` if
     /// the condition does not hold. Writes nothing.
     #[inline(always)]
-    fn plan<'a>(
+    fn plan(
         &self,
-        leaf: &mut BatchLeaf<'a, M>,
-        &PairChange { key, expected, new }: &PairChange<'a>,
+        leaf: &mut BatchLeaf<'_, M>,
+        &PairChange { key, expected, new }: &PairChange<'_>,
         hash: u64,
-        added: &mut Vec<Added<'a>>,
+        added: &mut Vec<Added>,
         formers: &mut Vec<Value>,
     ) -> Result<bool, TreeError> {
         let words = (leaf.row(), leaf.row().notes::<M>());
@@ -155,7 +155,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
             let word = Record::store_entry_key(&self.pool, key, value.word)?;
             let entry = Entry { key: word, value: value.word, encoding: value.encoding };
             let former = found.map(|found| found.cell);
-            added.push(Added { key, hash, entry, former, place: (0, 0) });
+            added.push(Added { hash, entry, former, place: (0, 0) });
             leaf.added.end = added.len();
         }
         Ok(true)
