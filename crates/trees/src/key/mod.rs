@@ -191,6 +191,14 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<R, Corrupt> {
         Ok(read(Self::borrow(&Self::read_entry(pool, entry)?)))
     }
+    /// Returns the [`hash`](Self::hash) of the key of an entry.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    #[inline(always)]
+    fn hash_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        Self::with_entry(pool, entry, Self::hash)
+    }
     /// Returns the block that an entry owns for its key, and the block's bytes, if it owns one. The
     /// index retires the block when it removes the entry.
     ///

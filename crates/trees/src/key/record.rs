@@ -322,12 +322,9 @@ fn lengths(encoding: u8) -> (usize, usize) {
 /// Returns the bytes of an inline key, padded with zeros, and its length.
 #[inline(always)]
 fn inline_key(entry: Entry) -> Result<([u8; INLINE_BYTES_MAX], usize), Corrupt> {
-    let (bytes, (length, _)) = (entry.key.to_be_bytes(), lengths(entry.encoding));
-    if text::prefix(&bytes[..length]) == entry.key {
-        Ok((bytes, length))
-    } else {
-        Err(bad_inline_key(entry))
-    }
+    let (length, _) = lengths(entry.encoding);
+    let behind = entry.key.checked_shl(8 * length as u32).unwrap_or(0);
+    if behind == 0 { Ok((entry.key.to_be_bytes(), length)) } else { Err(bad_inline_key(entry)) }
 }
 
 /// Returns the error for an inline key that is longer than its encoding says. An entry does not
@@ -518,13 +515,25 @@ impl Key for Record {
         }
         Ok(read(&Self::read_entry(pool, entry)?))
     }
+    #[inline(always)]
+    fn hash_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        if is_inline(entry.encoding) {
+            let (_, length) = inline_key(entry)?;
+            return Ok(text::hash_of_short(entry.key, length));
+        }
+        Self::with_entry(pool, entry, Self::hash)
+    }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Ok(None)
     }
+    #[inline(always)]
     fn value_block<M: Medium>(
         pool: &Pool<M>,
         entry: Entry,
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
+        if is_inline(entry.encoding) {
+            return Ok(None);
+        }
         Self::extent(pool, entry.held_value())
     }
 }

@@ -114,12 +114,6 @@ pub(super) fn word(bytes: &[u8]) -> u64 {
 /// in their last bytes alone.
 #[inline]
 pub(super) fn hash(key: &[u8]) -> u64 {
-    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    const LAST_MULTIPLIER: u64 = 0xBF58_476D_1CE4_E5B9;
-    let mix = |state: u64, word: u64| {
-        let state = (state.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
-        state ^ state >> 32
-    };
     let (words, rest) = key.as_chunks();
     let mut state = key.len() as u64;
     for bytes in words {
@@ -128,7 +122,27 @@ pub(super) fn hash(key: &[u8]) -> u64 {
     if !rest.is_empty() {
         state = mix(state, word(rest));
     }
-    (state ^ state >> 29).wrapping_mul(LAST_MULTIPLIER)
+    finish(state)
+}
+
+/// Returns the [`hash`] of a key of `length` bytes, at most 8, with this [`prefix`].
+#[inline(always)]
+pub(super) fn hash_of_short(prefix: u64, length: usize) -> u64 {
+    let state = length as u64;
+    finish(if length == 0 { state } else { mix(state, prefix.swap_bytes()) })
+}
+
+/// Adds a word to the state of a hash.
+#[inline(always)]
+fn mix(state: u64, word: u64) -> u64 {
+    let state = (state.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    state ^ state >> 32
+}
+
+/// Returns the hash with this state.
+#[inline(always)]
+fn finish(state: u64) -> u64 {
+    (state ^ state >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
 /// Writes a key record for `key`, except for the empty key, whose word is 0.

@@ -185,6 +185,7 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
     }
 
     /// Returns the sum of the entries that count if `word` is the commit word.
+    #[inline(always)]
     fn content_sum<R: ReadWords<W>>(self, medium: &R, word: CommitWord<C>) -> u64 {
         let sum = |slot| self.sum(slot, self.entry_of(medium, slot, word));
         let empty = if word.is_used() { self.empty_sum() } else { 0 };
@@ -240,6 +241,7 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
     ///
     /// # Errors
     /// Neither sum fits: the cell is damaged.
+    #[inline]
     pub(super) fn fitting<R: ReadWords<W>>(self, medium: &R) -> Result<CommitWord<C>, Corrupt> {
         let word = self.commit_word(medium);
         let found = self.content_sum(medium, word);
@@ -280,6 +282,9 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
 
     /// Returns the slot of a wide cell that is fresh, and the note of its record.
     pub(super) fn fresh<R: ReadWords<W>>(self, medium: &R) -> Option<(usize, Note)> {
+        if C::KIND != CellKind::Wide {
+            return None;
+        }
         let slot = self.commit_word(medium).fresh_slot()?;
         Some((slot, Note::of_word(medium.read(&self.words[LAST]))))
     }
@@ -313,7 +318,7 @@ impl<'a, C: CellLayout> Cell<'a, C> {
         let Some((slot, note)) = self.fresh(medium) else {
             return self.committed(medium, word, ended.batch);
         };
-        let found = K::with_entry(pool, self.entry_of(medium, slot, word), K::hash);
+        let found = K::hash_entry(pool, self.entry_of(medium, slot, word));
         let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
         let is_whole = |&hash: &u64| note.is_of(hash) || injects(Defect::OlderRecord);
         if injects(Defect::FreshUnchecked) || found.as_ref().is_ok_and(is_whole) {

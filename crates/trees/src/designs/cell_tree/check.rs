@@ -27,9 +27,9 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
         let mut descents = by_descent.iter();
-        walk::<K, M>(&self.pool, self.first, BYTES, &mut |leaf, low, high| {
+        walk::<K, M>(&self.pool, self.first, BYTES, &mut |leaf, (low, word), high| {
             leaf.prefetch_all(self.pool.medium());
-            let (word, kind) = leaf.header(self.pool.medium())?;
+            let (_, kind) = leaf.header(self.pool.medium())?;
             let is_same = descents.next().is_some_and(|separated| {
                 separated.leaf == leaf.at.offset()
                     && separated.word == word

@@ -325,8 +325,10 @@ impl<'a> CellLeaf<'a> {
     }
 
     /// Returns the newest epoch in the notes of fresh cells; 0 if no cell is fresh.
-    pub(super) fn newest_epoch<M: Medium>(self, medium: &M) -> u64 {
-        // No dense cell is fresh.
+    pub(super) fn newest_epoch<K: Key, M: Medium>(self, medium: &M) -> u64 {
+        if K::EXACT || K::HAS_ENCODINGS {
+            return 0; // No key has a record of its own.
+        }
         let fresh = (0..self.cells()).filter_map(|cell| self.cell::<WideCells>(cell).fresh(medium));
         fresh.map(|(_, note)| note.epoch).max().unwrap_or(0)
     }

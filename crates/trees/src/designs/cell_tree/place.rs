@@ -27,6 +27,7 @@ impl Candidates {
     }
 
     /// Returns `true` if `cell` is one of the near cells.
+    #[inline(always)]
     pub(super) fn is_near(self, cell: usize) -> bool {
         self.0.contains(&cell)
     }

@@ -11,10 +11,9 @@
 use super::batch::Batches;
 use super::cell::NewCell;
 use super::epoch::{Ended, epoch_after};
-use super::leaf::{CellLeaf, Placed, kind_of, unfindable};
-use super::leaf_table::high_of;
+use super::leaf::{CellLeaf, kind_of, unfindable};
 use super::place::Candidates;
-use super::rows::{LeafWordTable, Notes, Tags};
+use super::rows::{CELLS_MAX, LeafWordTable, Notes, Tags};
 use super::word::{CellKind, CellLayout, CommitWord, UNKNOWN_TAG, tag_of, with_kind};
 use super::{CellTree, CellTreeIndex};
 use crate::checkpoint;
@@ -44,6 +43,9 @@ pub(super) struct Settled {
     pub(super) notes: Notes,
     pub(super) tags: Tags,
 }
+
+/// The offset of a block and its bytes.
+pub(super) type Block = (PmPtr, u64);
 
 /// A leaf of the chain, with its low key.
 struct Link<K: Key> {
@@ -161,8 +163,7 @@ fn recover<K: Key, M: Medium>(
     ended: Option<Ended>,
 ) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
     let mut chain = Vec::new();
-    walk::<K, M>(pool, first, bytes, &mut |leaf, low, _| {
-        let word = leaf.low(pool.medium())?;
+    walk::<K, M>(pool, first, bytes, &mut |leaf, (low, word), _| {
         chain.push(Link::<K> { at: leaf.at, word, low: low.clone() });
         Ok(())
     })?;
@@ -205,18 +206,19 @@ fn recover_part<K: Key, M: Medium>(
             CellLeaf::new(pool, next.at, bytes)?.prefetch_all(pool.medium());
         }
         let high = part.links.get(number + 1).map(|next| &next.low);
-        let settled = settle::<K, M>(pool, leaf, (&link.low, high), ended.unwrap_or(Ended::ALL))?;
+        let marked = ended.map(|_| &mut blocks);
+        let range = (&link.low, high);
+        let settled = settle::<K, M>(pool, leaf, range, (ended.unwrap_or(Ended::ALL), marked))?;
         if ended.is_some() {
             blocks.push((link.at, bytes as u64));
             blocks.extend(K::block(pool, link.word)?);
-            collect_blocks::<K, M>(pool, leaf, settled.notes, &mut blocks)?;
             if blocks.len() >= mark_batch {
                 pool.mark_all(&blocks)?;
                 blocks.clear();
             }
         }
         rows.add::<K, M>(link.at, bytes, (settled.notes, settled.tags));
-        newest = newest.max(leaf.newest_epoch(pool.medium()));
+        newest = newest.max(leaf.newest_epoch::<K, M>(pool.medium()));
     }
     if ended.is_some() {
         pool.mark_all(&blocks)?;
@@ -224,29 +226,10 @@ fn recover_part<K: Key, M: Medium>(
     Ok(newest)
 }
 
-/// Appends the blocks that the entries of a settled leaf name.
-fn collect_blocks<K: Key, M: Medium>(
-    pool: &Pool<M>,
-    leaf: CellLeaf<'_>,
-    notes: Notes,
-    blocks: &mut Vec<(PmPtr, u64)>,
-) -> Result<(), Corrupt> {
-    if K::EXACT {
-        return Ok(());
-    }
-    let medium = pool.medium();
-    with_kind!(notes.kind::<K>(), C => {
-        leaf.entries::<C, M>(medium, notes).try_for_each(|placed| {
-            blocks.extend(K::entry_block(pool, placed.entry)?);
-            blocks.extend(K::value_block(pool, placed.entry)?);
-            Ok(())
-        })
-    })
-}
-
-/// A function that gets a leaf of the chain, its low key and the key that ends its range.
+/// A function that gets a leaf of the chain, its low key with the separator word, and the key that
+/// ends its range.
 pub(super) type LeafVisitor<'v, O> =
-    dyn FnMut(CellLeaf<'_>, &O, Option<&O>) -> Result<(), Corrupt> + 'v;
+    dyn FnMut(CellLeaf<'_>, (&O, u64), Option<&O>) -> Result<(), Corrupt> + 'v;
 
 /// Calls `visit` with each leaf of the chain that begins at `first`, in key order. Low keys ascend
 /// along the chain, so the walk ends whatever the pool holds.
@@ -261,33 +244,31 @@ pub(super) fn walk<K: Key, M: Medium>(
 ) -> Result<(), Corrupt> {
     let medium = pool.medium();
     let mut leaf = CellLeaf::new(pool, first, bytes)?;
-    let found = leaf.low(medium)?;
-    if found != 0 {
+    let mut word = leaf.low(medium)?;
+    if word != 0 {
         let what = "separator word of the first leaf";
-        return Err(Corrupt { at: first.offset(), what, expected: 0, found });
+        return Err(Corrupt { at: first.offset(), what, expected: 0, found: word });
     }
     let mut low = K::least();
-    loop {
-        let next = high_of::<K, M>(pool, leaf, bytes)?;
-        let high = next.as_ref().map(|(_, high)| high);
-        if high.is_some_and(|high| *high <= low) {
-            let (what, found) = ("right neighbour whose low key is not greater", leaf.low(medium)?);
-            return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found });
-        }
-        if let Some((next, _)) = &next
-            && let Ok(Some(after)) = next.right(pool, bytes)
-        {
+    while let Some(next) = leaf.right(pool, bytes)? {
+        if let Ok(Some(after)) = next.right(pool, bytes) {
             after.prefetch_header(medium);
         }
-        visit(leaf, &low, high)?;
-        let Some((next, high)) = next else { return Ok(()) };
-        (leaf, low) = (next, high);
+        let next_word = next.low(medium)?;
+        let high = K::read(pool, next_word)?;
+        if high <= low {
+            let what = "right neighbour whose low key is not greater";
+            return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found: word });
+        }
+        visit(leaf, (&low, word), Some(&high))?;
+        (leaf, low, word) = (next, high, next_word);
     }
+    visit(leaf, (&low, word), None)
 }
 
 /// Makes a leaf of a crash image complete: each cell has a sum that fits. Durable on return.
-/// Returns the words of the leaf. Hidden entries that name blocks are removed, because their blocks
-/// may come free.
+/// Returns the words of the leaf, and appends the blocks that its entries name to `blocks`. Hidden
+/// entries that name blocks are removed, because their blocks may come free.
 ///
 /// ```text
 /// W commit word            with the former sum, if a crash has interrupted an update; without a
@@ -305,7 +286,7 @@ pub(super) fn settle<K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     (low, high): (&K::Owned, Option<&K::Owned>),
-    ended: Ended,
+    (ended, blocks): (Ended, Option<&mut Vec<Block>>),
 ) -> Result<Settled, Corrupt> {
     let (low_word, kind) = leaf.header(pool.medium())?;
     // The first leaf is wide: a merge of a dense one may link a new leaf to the leaf before it.
@@ -314,7 +295,7 @@ pub(super) fn settle<K: Key, M: Medium>(
         let what = "kind of a leaf that keys or range do not allow, or whose low key is wrong";
         return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found: low_word });
     }
-    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, (low, high), ended))
+    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, (low, high), (ended, blocks)))
 }
 
 /// As [`settle`], which has found the header whole.
@@ -322,81 +303,48 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     (low, high): (&K::Owned, Option<&K::Owned>),
-    ended: Ended,
+    (ended, mut blocks): (Ended, Option<&mut Vec<Block>>),
 ) -> Result<Settled, Corrupt> {
     let medium = pool.medium();
     let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
     leaf.verify_used::<C, M>(medium)?;
-    let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
-    let (least, end) = (prefix(low), high.map(prefix));
-    let (mut words, mut notes) = (Vec::with_capacity(leaf.cells()), Notes::of(C::KIND));
-    for index in 0..leaf.cells() {
+    let mut words = [CommitWord::<C>::default(); CELLS_MAX];
+    let words = &mut words[..leaf.cells()];
+    for (index, word) in words.iter_mut().enumerate() {
         let cell = leaf.cell::<C>(index);
-        let mut word = cell.settled::<K, M>(pool, ended)?;
+        *word = cell.settled::<K, M>(pool, ended)?;
+        if C::KIND == CellKind::Pairs {
+            for slot in slots(word.valid()) {
+                K::prefetch_entry(pool, cell.entry_of(medium, slot, *word));
+            }
+        }
+    }
+    let mut range = LeafRange::<K>::new(low, high);
+    if injects(Defect::RangeIgnored) {
+        range.high = None;
+    }
+    let (mut notes, mut tags, mut count) = (Notes::of(C::KIND), Tags::default(), 0);
+    for (index, word) in words.iter_mut().enumerate() {
         for slot in slots(word.valid()) {
             let entry =
                 Entry { encoding: word.encoding(slot), ..leaf.entry::<C, M>(medium, index, slot) };
-            // The prefixes alone tell most keys.
-            let prefix =
-                if K::PREFIX_IN_ENTRY { Some(K::entry_prefix(pool, entry)?) } else { None };
-            let is_above = prefix.is_some_and(|prefix| prefix > least);
-            if !is_above && K::order_entry(pool, entry, K::borrow(low))?.is_lt() {
-                return Err(misplaced_key(leaf.at, entry.key));
-            }
-            let Some(high) = high.filter(|_| !injects(Defect::RangeIgnored)) else { continue };
-            let is_below = prefix.zip(end).is_some_and(|(prefix, end)| prefix < end);
-            if is_below || K::order_entry(pool, entry, K::borrow(high))?.is_lt() {
+            if range.is_behind(pool, leaf.at, entry)? {
+                if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
+                    let hidden = 1 << C::KIND.number((index, slot));
+                    notes = notes.with_hidden::<C>(hidden, range.end.unwrap_or(0));
+                } else {
+                    *word = leaf.cell::<C>(index).without(medium, *word, 1 << slot);
+                }
                 continue;
             }
-            // The right neighbour has this entry, too, unless its key is damaged.
-            K::verify_mismatch(pool, entry, K::borrow(high))?;
-            if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
-                let hidden = 1 << C::KIND.number((index, slot));
-                notes = notes.with_hidden::<C>(hidden, K::prefix(K::borrow(high)));
-            } else {
-                word = cell.without(medium, word, 1 << slot);
-            }
-        }
-        words.push(word);
-    }
-    let mut is_changed = false;
-    for (index, word) in words.iter().enumerate() {
-        let cell = leaf.cell::<C>(index);
-        if cell.commit_word(medium) != *word {
-            cell.set_commit_word(medium, *word);
-            cell.flush(medium);
-            is_changed = true;
-        }
-    }
-    if is_changed {
-        let _ = medium.fence();
-    }
-    note_entries::<C, K, M>(pool, leaf, &words, notes)
-}
-
-/// Returns the words of a leaf with these commit words and hidden entries: tags, keys in far cells
-/// and the number of entries.
-///
-/// # Errors
-/// An entry has not the tag of its key, or the key is damaged and the tag must be its own.
-fn note_entries<C: CellLayout, K: Key, M: Medium>(
-    pool: &Pool<M>,
-    leaf: CellLeaf<'_>,
-    words: &[CommitWord<C>],
-    mut notes: Notes,
-) -> Result<Settled, Corrupt> {
-    let medium = pool.medium();
-    let forgets_far = M::INJECTS_DEFECTS && medium.injects(Defect::FarForgotten);
-    let (mut tags, mut count) = (Tags::default(), 0);
-    if C::KIND == CellKind::Pairs {
-        let entry = |placed: Placed| K::prefetch_entry(pool, placed.entry);
-        leaf.entries::<C, M>(medium, notes).for_each(entry);
-    }
-    for (index, word) in words.iter().enumerate() {
-        for slot in slots(word.valid() & !leaf.hidden_in::<C, M>(medium, notes, index)) {
-            let entry = leaf.entry::<C, M>(medium, index, slot);
             count += 1;
-            let hash = match K::with_entry(pool, entry, K::hash) {
+            if let Some(blocks) = &mut blocks
+                && !key::stands_alone::<K, M>(pool, entry)
+            {
+                blocks.extend(K::entry_block(pool, entry)?);
+                blocks.extend(K::value_block(pool, entry)?);
+            }
+            let hash = match K::hash_entry(pool, entry) {
                 // Lookups compare the key, and meet the damage.
                 Err(_) if C::KIND == CellKind::Pairs => {
                     tags.set((index, slot), UNKNOWN_TAG);
@@ -410,10 +358,71 @@ fn note_entries<C: CellLayout, K: Key, M: Medium>(
             if C::KIND == CellKind::Pairs {
                 tags.set((index, slot), tag_of(hash));
             }
-            if !forgets_far && !Candidates::of(hash, words.len()).is_near(index) {
+            let is_far = !Candidates::of(hash, leaf.cells()).is_near(index);
+            if is_far && !injects(Defect::FarForgotten) {
                 notes = notes.with_far::<C>(hash);
             }
         }
     }
+    store_words::<C, M>(medium, leaf, words);
     Ok(Settled { notes: notes.with_count::<C>(count), tags })
+}
+
+/// Stores the commit words that are not those of the leaf. Durable on return.
+fn store_words<C: CellLayout, M: Medium>(medium: &M, leaf: CellLeaf<'_>, words: &[CommitWord<C>]) {
+    let mut is_changed = false;
+    for (index, word) in words.iter().enumerate() {
+        let cell = leaf.cell::<C>(index);
+        if cell.commit_word(medium) != *word {
+            cell.set_commit_word(medium, *word);
+            cell.flush(medium);
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        let _ = medium.fence();
+    }
+}
+
+/// The range of a leaf, with the prefixes of the keys that bound it.
+struct LeafRange<'a, K: Key> {
+    low: &'a K::Owned,
+    high: Option<&'a K::Owned>,
+    least: u64,
+    end: Option<u64>,
+}
+
+impl<'a, K: Key> LeafRange<'a, K> {
+    fn new(low: &'a K::Owned, high: Option<&'a K::Owned>) -> Self {
+        let prefix = |key| K::prefix(K::borrow(key));
+        Self { low, high, least: prefix(low), end: high.map(prefix) }
+    }
+
+    /// Returns `true` if the key of an entry lies in the range of the right neighbour, which has
+    /// the entry, too. The prefixes alone tell most keys.
+    ///
+    /// # Errors
+    /// The key is below the range, or damaged.
+    #[inline(always)]
+    fn is_behind<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        at: PmPtr,
+        entry: Entry,
+    ) -> Result<bool, Corrupt> {
+        let prefix = if K::PREFIX_IN_ENTRY { Some(K::entry_prefix(pool, entry)?) } else { None };
+        let is_above = prefix.is_some_and(|prefix| prefix > self.least);
+        if !is_above && K::order_entry(pool, entry, K::borrow(self.low))?.is_lt() {
+            return Err(misplaced_key(at, entry.key));
+        }
+        if prefix.zip(self.end).is_some_and(|(prefix, end)| prefix < end) {
+            return Ok(false);
+        }
+        let Some(high) = self.high.map(K::borrow) else { return Ok(false) };
+        if K::order_entry(pool, entry, high)?.is_lt() {
+            return Ok(false);
+        }
+        K::verify_mismatch(pool, entry, high)?;
+        Ok(true)
+    }
 }

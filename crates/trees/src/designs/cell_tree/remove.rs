@@ -275,7 +275,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         leaf: CellLeaf<'_>,
         row: LeafWords<'_>,
     ) -> Result<Vec<(Entry, u64)>, Corrupt> {
-        let hashed = |Placed { entry, .. }| Ok((entry, K::with_entry(&self.pool, entry, K::hash)?));
+        let hashed = |Placed { entry, .. }| Ok((entry, K::hash_entry(&self.pool, entry)?));
         let (medium, notes) = (self.pool.medium(), row.notes::<M>());
         with_kind!(notes.kind::<K>(), C => {
             leaf.entries::<C, M>(medium, notes).map(hashed).collect()

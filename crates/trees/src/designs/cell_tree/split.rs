@@ -176,7 +176,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let mut kept_notes = notes.without_filter::<C>();
         if kept_notes != notes {
             for item in kept.iter().filter(|(_, number)| *number != NEW) {
-                let hash = K::with_entry(&self.pool, entry_of(item), K::hash)?;
+                let hash = K::hash_entry(&self.pool, entry_of(item))?;
                 if !Self::candidates(hash).is_near(C::KIND.place(item.1).0) {
                     kept_notes = kept_notes.with_far::<C>(hash);
                 }
@@ -191,7 +191,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
                 new.hash
             } else {
                 slots |= 1 << item.1;
-                K::with_entry(&self.pool, entry, K::hash)?
+                K::hash_entry(&self.pool, entry)?
             };
             entries.push((entry, hash));
         }

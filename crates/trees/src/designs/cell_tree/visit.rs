@@ -36,7 +36,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         leaf.prefetch_all(self.pool.medium());
         let low = K::read(&self.pool, leaf.low(self.pool.medium())?)?;
         let high = high_of::<K, M>(&self.pool, leaf, BYTES)?.map(|(_, high)| high);
-        let settled = settle::<K, M>(&self.pool, leaf, (&low, high.as_ref()), Ended::ALL)?;
+        let range = (&low, high.as_ref());
+        let settled = settle::<K, M>(&self.pool, leaf, range, (Ended::ALL, None))?;
         row.set_tags::<M>(settled.tags);
         row.set_notes::<M>(settled.notes);
         Ok(())

@@ -180,7 +180,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         let sorted = self.in_order::<PairCells>(old, notes, &new, (&low, high.as_ref()))?;
         let entry = |number| old.entry_numbered::<PairCells, M>(medium, &new, number);
         let key = |number| Record::read_entry(&self.pool, entry(number));
-        let hash = |entry| Record::with_entry(&self.pool, entry, Record::hash);
+        let hash = |entry| Record::hash_entry(&self.pool, entry);
         let is_same = |first, second| Ok(key(first)? == key(second)?);
         let starts = starts_of(&sorted, old.capacity::<PairCells>() * 3 / 4, is_same)?;
         let first = starts.first().copied().unwrap_or(sorted.len());
