@@ -338,7 +338,9 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
         for cell in slots(self.touched) {
             notes = notes.without_hidden_in::<PairCells>(cell);
         }
-        row.clear_tags::<M>(self.dropped);
+        for bit in slots(self.dropped) {
+            row.set_tag::<M>(place_at(bit), 0);
+        }
         for new in added {
             row.set_tag::<M>(new.place, tag_of(new.hash));
             if !Candidates::of(new.hash, self.leaf.cells()).is_near(new.place.0) {
