@@ -2,8 +2,8 @@
 //! instructions of persistent memory, and with a journal. Prints medians over rounds in which all
 //! take turns, and ratios.
 //!
-//! `cargo run --release -p bristlecone --example batches [FOLDER [PAIRS]]`: a folder, without journals if
-//! it is not on a disk; the number of pairs in a store.
+//! `cargo run --release -p bristlecone --example batches [FOLDER [PAIRS]]`; PAIRS is the number of
+//! pairs in a store. Without a disk below the folder there is no journal.
 
 use bristlecone::{Batch, Durability, Error, Store};
 use bristlecone_pmem::journal::JournalError;

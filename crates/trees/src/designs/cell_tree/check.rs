@@ -2,7 +2,7 @@
 
 use super::CellTreeIndex;
 use super::epoch::Ended;
-use super::leaf::{CellLeaf, unfindable};
+use super::leaf::{CellLeaf, disagreement, unfindable};
 use super::leaf_table::sorted_entries;
 use super::recover::walk;
 use super::rows::{LeafWords, Notes};
@@ -11,7 +11,7 @@ use crate::index::{TreeError, TreeStats};
 use crate::inner::InnerNodes;
 use crate::key::Key;
 use crate::leaf_table::check_range;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Medium};
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Checks that the chain of leaves, the leaf words and the inner nodes agree, that sums fit,
@@ -89,12 +89,4 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         stats.keys += entries.len() as u64;
         stats.count_block(&self.pool, Some((leaf.at, BYTES as u64)))
     }
-}
-
-/// Returns the error for a leaf with `count` entries where the leaf word, or an inner node, has
-/// another number.
-#[cold]
-pub(super) fn disagreement(at: PmPtr, count: usize) -> Corrupt {
-    let what = "inner nodes, leaf words and chain disagree";
-    Corrupt { at: at.offset(), what, expected: count as u64, found: at.offset() }
 }

@@ -623,3 +623,11 @@ pub(super) fn unfindable(at: PmPtr, entry: Entry) -> Corrupt {
     let what = "entry that a lookup does not find";
     Corrupt { at: at.offset(), what, expected: 0, found: entry.key }
 }
+
+/// Returns the error for a leaf with `count` entries where the leaf word, or an inner node, has
+/// another number.
+#[cold]
+pub(super) fn disagreement(at: PmPtr, count: usize) -> Corrupt {
+    let what = "inner nodes, leaf words and chain disagree";
+    Corrupt { at: at.offset(), what, expected: count as u64, found: at.offset() }
+}

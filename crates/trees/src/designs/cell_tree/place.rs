@@ -61,6 +61,11 @@ fn wrap(cell: usize, cells: usize) -> usize {
     if cell >= cells { cell - cells } else { cell }
 }
 
+/// The rank of a cell in use that no entry left wants. It is above that of an empty cell, also if
+/// all want the cell in use.
+const IN_USE: i32 = 200;
+const _: () = assert!(2 * ENTRIES_MAX + 1 < IN_USE as usize);
+
 /// Returns the cell of each entry of a new leaf with `cells` cells of `slots` slots, in the order
 /// of `places`, their candidates.
 ///
@@ -74,7 +79,7 @@ pub(super) fn pack(places: &[Candidates], (cells, slots): (usize, usize)) -> [us
     }
     // The rank of a cell, by its number of entries, without a branch that depends on the cell: a
     // constant, and a factor of the number of entries left that want the cell.
-    let mut by_count = [(2 * ENTRIES_MAX as i32 + 1, -1); SLOTS_MAX + 1];
+    let mut by_count = [(IN_USE, -1); SLOTS_MAX + 1];
     (by_count[0], by_count[slots]) = ((1, 1), (0, 0));
     let mut chosen = [0; ENTRIES_MAX];
     for (chosen, candidates) in chosen.iter_mut().zip(places) {

@@ -1,8 +1,7 @@
 //! Remove, and merging a leaf with few entries into its left neighbour.
 
 use super::CellTreeIndex;
-use super::check::disagreement;
-use super::leaf::{CellLeaf, Placed, kind_of};
+use super::leaf::{CellLeaf, Placed, disagreement, kind_of};
 use super::leaf_table::high_of;
 use super::rows::{LeafWords, Notes};
 use super::split::fill;

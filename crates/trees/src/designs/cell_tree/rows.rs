@@ -270,9 +270,9 @@ impl<'a> LeafWords<'a> {
 #[inline(always)]
 const fn bytes_of(bits: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    let spread = bits * ONES & 0x8040_2010_0804_0201;
-    // The highest bit of each byte that is not 0: no sum leaves its byte.
-    let high = ((spread & 0x7f * ONES) + 0x7f * ONES | spread) & 0x80 * ONES;
+    let spread = (bits * ONES) & 0x8040_2010_0804_0201;
+    // Sets the highest bit of each byte that is not 0; no sum leaves its byte.
+    let high = (spread + 0x7f * ONES) & (0x80 * ONES);
     (high >> 7) * 0xff
 }
 

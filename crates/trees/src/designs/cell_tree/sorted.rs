@@ -3,8 +3,7 @@
 //! The prefixes decide. Whole keys are read where prefixes are equal alone.
 
 use super::CellTreeIndex;
-use super::check::disagreement;
-use super::leaf::{CellLeaf, Placed};
+use super::leaf::{CellLeaf, Placed, disagreement};
 use super::place::ENTRIES_MAX;
 use super::rows::Notes;
 use super::word::CellLayout;
@@ -21,8 +20,8 @@ pub(super) const NEW: usize = ENTRIES_MAX;
 type Shown<T> = ([u64; ENTRIES_MAX], [T; ENTRIES_MAX], usize);
 
 /// Returns `item` of each entry of a leaf with the prefix of its key, except for those that `notes`
-/// hides. If the layer keeps the prefix in the entry, then in a cell that has some no branch depends
-/// on the slots that are in use.
+/// hides. In a cell that has some, no branch depends on the slots that are in use, if the layer
+/// keeps the prefix in the entry.
 #[inline(always)]
 pub(super) fn shown<C: CellLayout, K: Key, M: Medium, T: Copy + Default>(
     pool: &Pool<M>,
@@ -90,13 +89,11 @@ impl CellLeaf<'_> {
         new: &[Entry],
         number: usize,
     ) -> Entry {
-        match number.checked_sub(NEW) {
-            Some(index) => new[index],
-            None => {
-                let (cell, slot) = C::KIND.place(number);
-                self.entry::<C, M>(medium, cell, slot)
-            }
+        if let Some(index) = number.checked_sub(NEW) {
+            return new[index];
         }
+        let (cell, slot) = C::KIND.place(number);
+        self.entry::<C, M>(medium, cell, slot)
     }
 }
 

@@ -7,8 +7,7 @@
 
 use super::CellTreeIndex;
 use super::cell::NewCell;
-use super::check::disagreement;
-use super::leaf::{CellLeaf, kind_of};
+use super::leaf::{CellLeaf, disagreement, kind_of};
 use super::leaf_table::high_of;
 use super::place::{Candidates, ENTRIES_MAX, pack};
 use super::rows::{CELLS_MAX, LeafWords, Notes, Tags};

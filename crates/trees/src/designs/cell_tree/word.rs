@@ -351,7 +351,8 @@ impl<C: CellLayout> CommitWord<C> {
 /// Returns the bits of the tags, or encodings, of these slots, of which there are three.
 #[inline(always)]
 const fn bytes_of(of: u64) -> u64 {
-    (of & 1 | (of & 2) << 7 | (of & 4) << 14) * 0xff << TAGS_SHIFT
+    let ones = of & 1 | (of & 2) << 7 | (of & 4) << 14;
+    (0xff * ones) << TAGS_SHIFT
 }
 
 /// Returns the slots of two wide cells that have the tag `tag`: slot i of the second cell as

@@ -2,8 +2,7 @@
 
 use super::{Added, BatchLeaf, PairChange};
 use crate::designs::cell_tree::CellTreeIndex;
-use crate::designs::cell_tree::check::disagreement;
-use crate::designs::cell_tree::leaf::CellLeaf;
+use crate::designs::cell_tree::leaf::{CellLeaf, disagreement};
 use crate::designs::cell_tree::leaf_table::high_of;
 use crate::designs::cell_tree::rows::{Notes, bit_of};
 use crate::designs::cell_tree::sorted::NEW;
