@@ -246,6 +246,13 @@ mod tests {
 
     proptest! {
         #[test]
+        fn the_hash_of_a_short_key_follows_from_its_prefix(
+            key in prop::collection::vec(any::<u8>(), 0..=8),
+        ) {
+            prop_assert_eq!(hash_of_short(prefix(&key), key.len()), hash(&key));
+        }
+
+        #[test]
         fn stored_keys_compare_as_their_bytes(
             a in prop::collection::vec(0u8..3, 0..20),
             b in prop::collection::vec(0u8..3, 0..20),

@@ -514,11 +514,22 @@ mod tests {
         assert_eq!(place_at(all.ilog2() as usize), (14, 2));
         row.set_tag::<Mapped>((14, 2), 0);
         assert_eq!(row.tags::<Mapped>().slots(7), 1);
+        row.clear_tags::<Mapped>(bits(&[(0, 0), (2, 1), (5, 1)]));
+        assert_eq!(row.shown::<Mapped>(), bits(&[(2, 2)]));
         let mut tags = row.tags::<Mapped>();
         assert_eq!(tags.unknown(), 0);
         tags.set((14, 1), UNKNOWN_TAG);
         row.set_tags::<Mapped>(tags);
         assert_eq!(row.tags::<Mapped>().unknown(), bits(&[(14, 1)]));
+    }
+
+    #[test]
+    fn each_bit_of_a_byte_spreads_to_a_byte() {
+        for bits in 0..=0xff_u64 {
+            let bytes = bytes_of(bits).to_le_bytes();
+            let expected = core::array::from_fn(|at| if bits >> at & 1 == 1 { 0xff } else { 0 });
+            assert_eq!(bytes, expected, "{bits:#b}");
+        }
     }
 
     #[test]
