@@ -228,6 +228,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             // A scan copies it next.
             self.rows.prefetch(next.at, BYTES);
             next.prefetch_all(medium);
+            // The low key of the leaf behind that one bounds it.
+            if let Ok(Some(after)) = next.right(&self.pool, BYTES) {
+                after.prefetch_header(medium);
+            }
         }
         let notes = row.notes::<M>();
         let entries = with_kind!(notes.kind::<K>(), C => self.sorted::<C>(leaf, row))?;
