@@ -369,6 +369,11 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
 }
 
 /// Stores the commit words that are not those of the leaf. Durable on return.
+///
+/// ```text
+/// W commit word, F cell       of each that differs
+/// |                           -> durable      budget: changed cells, 1 fence; else none
+/// ```
 fn store_words<C: CellLayout, M: Medium>(medium: &M, leaf: CellLeaf<'_>, words: &[CommitWord<C>]) {
     let mut is_changed = false;
     for (index, word) in words.iter().enumerate() {

@@ -16,7 +16,7 @@ use bristlecone_pmem::{Corrupt, Medium, Pool};
 /// [`CellKind::number`](super::word::CellKind::number).
 pub(super) const NEW: usize = ENTRIES_MAX;
 
-/// What there is of each entry of a leaf, with the prefixes of the keys, and the number of entries.
+/// The prefixes of the keys of a leaf, an item for each of its entries, and the number of entries.
 type Shown<T> = ([u64; ENTRIES_MAX], [T; ENTRIES_MAX], usize);
 
 /// Returns `item` of each entry of a leaf with the prefix of its key, except for those that `notes`
