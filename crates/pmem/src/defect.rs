@@ -51,6 +51,8 @@ mod store;
 #[macro_use]
 mod toys;
 #[macro_use]
+mod unit_tree;
+#[macro_use]
 mod wb_tree;
 #[macro_use]
 mod wo_tree;
@@ -62,8 +64,8 @@ use about::{
 gather! {
     {} {}
     {
-        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree nv_tree
-        bristlecone all_pm btree_native btree_ls circ_tree fast_fair_sp kv store pool toys
+        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree cell_tree unit_tree
+        nv_tree bristlecone all_pm btree_native btree_ls circ_tree fast_fair_sp kv store pool toys
     }
 }
 

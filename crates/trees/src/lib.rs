@@ -27,6 +27,7 @@ pub mod index;
 mod inner;
 pub mod key;
 pub mod kv;
+mod lanes;
 pub mod leaf;
 mod leaf_table;
 mod line_log;

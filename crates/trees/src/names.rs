@@ -284,6 +284,11 @@ macro_rules! for_each_design {
                 $crate::designs::CellTree<256>,
                 $crate::designs::CellTree<512>,
             ],
+            "unit-tree" => $crate::designs::UnitTree<256>, [
+                $crate::designs::UnitTree<1024>,
+                $crate::designs::UnitTree<256>,
+                $crate::designs::UnitTree<512>,
+            ],
             "bristlecone" => $crate::designs::Bristlecone, [
                 $crate::designs::Bristlecone,
             ],

@@ -86,6 +86,7 @@ conform! {
     btree_ls: "btree-ls",
     btree_ls_r: "btree-ls-r",
     cell_tree: "cell-tree",
+    unit_tree: "unit-tree",
     bristlecone: "bristlecone",
 }
 

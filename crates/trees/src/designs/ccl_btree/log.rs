@@ -19,8 +19,8 @@
 mod tests;
 
 use super::chunk::{self, LogEntry, WalChunk};
-use super::lane::{LANES, Lane, own_lane};
 use crate::inner::{load, store};
+use crate::lanes::{LANES, own_lane};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
@@ -32,6 +32,21 @@ use parking_lot::Mutex;
 pub(super) const ROOT_WORDS: usize = LINE_WORDS + 2 * LANES;
 /// The number of entries of a lane after which its thread asks whether a collection is due.
 const ASK_ENTRIES: u64 = 10_000;
+
+/// The DRAM state of a thread's logs. Only the holder of `latch` changes it, except `settled`.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Lane {
+    latch: AtomicU64,
+    /// The open chunk, or 0; then its next entry and its epoch.
+    chunk: AtomicU64,
+    index: AtomicUsize,
+    epoch: AtomicU64,
+    /// The number of entries that the thread appended.
+    appended: AtomicU64,
+    /// The number of buffered writes that the thread settled.
+    settled: AtomicU64,
+}
 
 /// The DRAM state of all logs of an index.
 #[derive(Debug)]

@@ -22,7 +22,7 @@
 //! | `layout` | the bytes of a leaf |
 //! | `buffer` | buffer nodes |
 //! | `settle` | the commit of a batch into a leaf |
-//! | `chunk`, `lane`, `log` | entries and chunks; lanes of threads; logs and epochs |
+//! | `chunk`, `log` | entries and chunks; logs of threads, and epochs |
 //! | `bulk` | bulk loads |
 //! | `write`, `smo` | write operations; splits and the removal of empty leaves |
 //! | `collect` | log garbage collection |
@@ -35,7 +35,6 @@ mod bulk;
 mod check;
 mod chunk;
 mod collect;
-mod lane;
 mod layout;
 mod leaf_table;
 mod log;

@@ -1,31 +1,16 @@
-//! Lanes: the DRAM state of a thread's pair of logs, and the numbers of threads.
+//! Lanes: the numbers of the threads that append to logs.
 
 use bristlecone_pmem::Medium;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of lanes. Each thread has a lane of its own as long as no more threads than this have
 /// written; further threads share lanes.
-pub(super) const LANES: usize = 64;
-
-/// The DRAM state of a thread's logs. Only the holder of `latch` changes it, except `settled`.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(super) struct Lane {
-    pub(super) latch: AtomicU64,
-    /// The open chunk, or 0; then its next entry and its epoch.
-    pub(super) chunk: AtomicU64,
-    pub(super) index: AtomicUsize,
-    pub(super) epoch: AtomicU64,
-    /// The number of entries that the thread appended.
-    pub(super) appended: AtomicU64,
-    /// The number of buffered writes that the thread settled.
-    pub(super) settled: AtomicU64,
-}
+pub(crate) const LANES: usize = 64;
 
 /// Returns the number of this thread's lane. If the medium schedules threads, that is lane 0, which
 /// they share, or at a small scale the number of the thread under test, so that a schedule is
 /// repeatable.
-pub(super) fn own_lane<M: Medium>() -> usize {
+pub(crate) fn own_lane<M: Medium>() -> usize {
     thread_local! {
         static NUMBER: ThreadNumber = ThreadNumber::take();
     }

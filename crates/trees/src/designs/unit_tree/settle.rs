@@ -1,0 +1,177 @@
+//! Settling: writing the referenced log records of a unit into it.
+
+use super::UnitTreeIndex;
+use super::rows::{Pending, REFERENCES, UnitRow};
+use super::unit::{Place, UNITS, UnitLeaf, UnitWord, home_of};
+use crate::index::MaintenanceCost;
+use crate::key::Key;
+use crate::leaf::slots;
+use crate::leaf_table::EntryChange;
+use crate::spec::Cost;
+use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
+
+/// Returns the cost of the units that a write may settle: one whose old record is cleaned, and one
+/// whose references leave room for another.
+pub(super) const fn maintenance_cost(bytes: usize) -> MaintenanceCost {
+    let lines = (bytes / LINE_BYTES + UNITS) as u32;
+    MaintenanceCost { most: Cost::new(2 * lines, 6), every: 1 }
+}
+
+/// A change that is not logged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unlogged {
+    pub(super) change: EntryChange,
+    /// The reference of its key, if there is one.
+    pub(super) replaced: Option<usize>,
+}
+
+impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
+    /// Settles all units of a latched leaf. Durable on return.
+    pub(super) fn settle_leaf(
+        &self,
+        row: UnitRow<'_>,
+        leaf: UnitLeaf<'_, BYTES>,
+    ) -> Result<(), Corrupt> {
+        (0..UNITS)
+            .filter(|&home| row.of_home::<M>(home) != 0)
+            .try_for_each(|home| self.settle_unit(row, leaf, home, None))
+    }
+
+    /// Settles the unit of a latched leaf with the most references. Durable on return.
+    pub(super) fn settle_fullest(
+        &self,
+        row: UnitRow<'_>,
+        leaf: UnitLeaf<'_, BYTES>,
+    ) -> Result<(), Corrupt> {
+        let references = |home: &usize| row.of_home::<M>(*home).count_ones();
+        let fullest = (0..UNITS).max_by_key(references).unwrap_or(0);
+        self.settle_unit(row, leaf, fullest, None)
+    }
+
+    /// Writes the records of keys with this home that a latched leaf refers to, and `unlogged`, of
+    /// a key with this home, into the leaf. Durable on return. They count no more then.
+    ///
+    /// ```text
+    /// W values of present keys; key and value words in slots that are free
+    /// F their lines |             crash before C: the records restore each value; that of
+    ///                             `unlogged` is the word of an operation that has not returned
+    /// C commit words of other units, F |    only if keys come or go there: the home was full
+    /// C commit word of the home    8 B      slots and stamp: the records count no more
+    /// F its line |                -> durable     budget: lines of the entries, units that change;
+    ///                                       2 fences, 3 with other units; 1 without new entries
+    ///                                       and records, or without entries
+    /// ```
+    ///
+    /// # Errors
+    /// A record is damaged, or the leaf has too few slots. Only logged changes are then valid.
+    pub(super) fn settle_unit(
+        &self,
+        row: UnitRow<'_>,
+        leaf: UnitLeaf<'_, BYTES>,
+        home: usize,
+        unlogged: Option<&Unlogged>,
+    ) -> Result<(), Corrupt> {
+        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let references = row.of_home::<M>(home);
+        let replaced = unlogged.and_then(|unlogged| unlogged.replaced);
+        let mut changes = [EntryChange::default(); REFERENCES + 1];
+        let (mut count, mut pending) = (0, row.pending::<M>());
+        for at in slots(references) {
+            let change = self.log.change(pool, row.position::<M>(at))?;
+            pending.removed -= usize::from(change.is_removed);
+            if replaced != Some(at) {
+                changes[count] = change;
+                count += 1;
+            }
+        }
+        let logged = count;
+        if let Some(unlogged) = unlogged {
+            changes[count] = unlogged.change;
+            count += 1;
+        }
+        let before = leaf.unit_words(medium);
+        let mut valid = before.map(UnitWord::valid);
+        // A slot that comes free here is not used again here.
+        let mut taken = valid;
+        let (mut dirty, mut spilled, mut fresh) = (0u64, row.is_spilled::<M>(home), 0);
+        for (number, change) in changes[..count].iter().enumerate() {
+            let key = K::read_entry(pool, change.entry)?;
+            let found = leaf.find::<K, M>(pool, (home, spilled), K::borrow(&key))?;
+            let is_referenced = number < logged || replaced.is_some();
+            fresh += usize::from(found.is_none() && is_referenced);
+            let Place { unit, slot } = match (found, change.is_removed) {
+                (Some((place, _)), true) => {
+                    valid[place.unit] &= !(1 << place.slot);
+                    continue;
+                }
+                (None, true) => continue,
+                (Some((place, _)), false) => place,
+                (None, false) => {
+                    let unit = UnitLeaf::<BYTES>::unit_for(home, taken);
+                    let unit = unit.ok_or_else(|| no_space(leaf))?;
+                    Place { unit, slot: taken[unit].trailing_ones() as usize }
+                }
+            };
+            let bit = 1 << slot;
+            let [key_word, value_word] = UnitLeaf::<BYTES>::indices(Place { unit, slot });
+            if valid[unit] & bit == 0 {
+                medium.store(&leaf.words[key_word], change.entry.key);
+                dirty |= 1 << (key_word / LINE_WORDS);
+                spilled |= unit != home;
+            }
+            medium.store(&leaf.words[value_word], change.entry.value);
+            dirty |= 1 << (value_word / LINE_WORDS);
+            valid[unit] |= bit;
+            taken[unit] |= bit;
+        }
+        row.add_spilled::<M>(u64::from(spilled) << home);
+        let is_early = M::INJECTS_DEFECTS && medium.injects(Defect::UnitStampEarly);
+        for line in slots(dirty) {
+            medium.flush(leaf.line(line));
+        }
+        let mut fenced = (dirty != 0 && !is_early).then(|| medium.fence());
+        let mut changes_others = false;
+        for unit in (0..UNITS).filter(|&unit| unit != home) {
+            let word = UnitWord::new(valid[unit], before[unit].stamp());
+            if word != before[unit] {
+                medium.store(leaf.commit_word(unit), word.bits());
+                medium.flush(core::slice::from_ref(leaf.commit_word(unit)));
+                changes_others = true;
+            }
+        }
+        if changes_others && !(M::INJECTS_DEFECTS && medium.injects(Defect::UnitSpillLate)) {
+            fenced = Some(medium.fence());
+        }
+        let stamp = if references == 0 { before[home].stamp() } else { row.version::<M>() };
+        let (word, home_word) = (UnitWord::new(valid[home], stamp), leaf.commit_word(home));
+        if word != before[home] {
+            match fenced {
+                Some(fenced) => medium.commit(home_word, word.bits(), fenced),
+                None => medium.store(home_word, word.bits()), // There are no new entries.
+            }
+            let _ = medium.persist(core::slice::from_ref(home_word));
+        }
+        pending.count -= references.count_ones() as usize;
+        pending.fresh -= fresh;
+        row.drop_all::<M>(references, pending);
+        Ok(())
+    }
+
+    /// Returns the number of keys in a latched leaf with these references.
+    pub(super) fn live(&self, leaf: UnitLeaf<'_, BYTES>, pending: Pending) -> usize {
+        (leaf.used(self.pool.medium()) + pending.fresh).saturating_sub(pending.removed)
+    }
+
+    /// Returns the home of the key of an entry.
+    pub(super) fn home_of_key(key: &K::Owned) -> usize {
+        home_of(K::hash(K::borrow(key)))
+    }
+}
+
+#[cold]
+pub(super) fn no_space<const BYTES: usize>(leaf: UnitLeaf<'_, BYTES>) -> Corrupt {
+    let (at, what) = (leaf.at.offset(), "leaf has no space for its logged writes");
+    let capacity = UnitLeaf::<BYTES>::CAPACITY as u64;
+    Corrupt { at, what, expected: capacity, found: capacity + 1 }
+}

@@ -1,0 +1,134 @@
+use super::*;
+use crate::leaf_table::testing::{cost, counted, pairs, random};
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::FileOptions;
+use std::collections::BTreeMap;
+
+type Index<M> = UnitTreeIndex<M, u64, 1024>;
+type SmallIndex<M> = UnitTreeIndex<M, u64, 256>;
+type TextIndex<M = Mapped> = UnitTreeIndex<M, crate::Text, 256>;
+
+fn on_dram<I: PmIndex<Mapped, K>, K: Key>() -> I {
+    let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+    I::create(Arc::new(pool), "t").unwrap()
+}
+
+#[test]
+fn a_logged_write_costs_one_line_and_one_fence() {
+    let index = counted::<Index<_>>();
+    index.insert(100, 1).unwrap(); // adds the first chunk
+    for key in 0..20 {
+        let act = |index: &Index<_>| assert_eq!(index.insert(key, key).unwrap(), None);
+        assert_eq!(cost(&index, act), (1, 1), "insert of {key}");
+    }
+    for key in [0, 7, 19] {
+        let act = |index: &Index<_>| assert_eq!(index.update(key, 7).unwrap(), Some(key));
+        assert_eq!(cost(&index, act), (1, 1), "update of {key}");
+        let act = |index: &Index<_>| assert_eq!(index.remove(key).unwrap(), Some(7));
+        assert_eq!(cost(&index, act), (1, 1), "remove of {key}");
+        assert_eq!(index.get(key).unwrap(), None);
+    }
+    assert_eq!(index.check().unwrap().keys, 18);
+}
+
+fn run_session<I: PmIndex<Mapped, u64>>(
+    index: &I,
+    model: &mut BTreeMap<u64, u64>,
+    state: &mut u64,
+    keys: u64,
+) {
+    for step in 0..4000 {
+        let key = random(state) % keys;
+        match random(state) % 6 {
+            0..3 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step)),
+            3 => {
+                let old = model.get(&key).copied();
+                assert_eq!(index.update(key, step).unwrap(), old);
+                old.map(|_| model.insert(key, step));
+            }
+            _ => assert_eq!(index.remove(key).unwrap(), model.remove(&key)),
+        }
+        assert_eq!(index.get(key).unwrap(), model.get(&key).copied());
+    }
+    assert_eq!(index.check().unwrap().keys, model.len() as u64);
+}
+
+fn survives_crashes_and_closes<I: PmIndex<Mapped, u64>>() {
+    let dir = tempfile::tempdir().unwrap();
+    for keys in [20, 3000] {
+        let path = dir.path().join(format!("{keys}.pool"));
+        let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+        let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+        let mut index = I::create(Arc::new(pool), "t").unwrap();
+        let (mut model, mut state) = (BTreeMap::new(), keys);
+        for session in 0..6 {
+            run_session(&index, &mut model, &mut state, keys);
+            if session % 2 == 0 {
+                drop(index);
+            } else {
+                Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
+            }
+            let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+            assert_eq!(opened == Opened::Clean, session % 2 == 1);
+            index = I::open(Arc::new(pool), "t", opened).unwrap();
+            let stats = index.check().unwrap();
+            // The pool itself has one block.
+            assert_eq!(index.pool().usage().blocks, stats.blocks + 1, "session {session}");
+            assert!(pairs(&index) == model, "session {session}");
+        }
+    }
+}
+
+#[test]
+fn pairs_survive_crashes_and_closes() {
+    survives_crashes_and_closes::<Index<Mapped>>();
+    survives_crashes_and_closes::<SmallIndex<Mapped>>();
+}
+
+#[test]
+fn keys_with_one_home_fill_their_leaves() {
+    let index = on_dram::<Index<Mapped>, u64>();
+    let home = |key| unit::home_of(u64::hash(key));
+    let keys: Vec<_> = (1..).filter(|&key| home(key) == home(1)).take(300).collect();
+    for &key in &keys {
+        assert_eq!(index.insert(key, key).unwrap(), None);
+    }
+    assert!(keys.iter().all(|&key| index.get(key).unwrap() == Some(key)));
+    let stats = index.check().unwrap();
+    assert!(stats.keys == 300 && stats.leaves < 12, "{} leaves", stats.leaves);
+}
+
+#[test]
+fn sparse_leaves_are_merged_into_their_left_neighbours() {
+    let index = on_dram::<Index<Mapped>, u64>();
+    for key in 0..2000 {
+        index.insert(key, key).unwrap();
+    }
+    let before = index.check().unwrap().leaves;
+    for key in (0..2000).filter(|key| key % 8 != 0) {
+        assert_eq!(index.remove(key).unwrap(), Some(key));
+    }
+    let stats = index.check().unwrap();
+    assert!(stats.keys == 250 && 3 * stats.leaves < before, "{} of {before}", stats.leaves);
+    assert!(pairs(&index).into_iter().eq((0..2000).step_by(8).map(|key| (key, key))));
+}
+
+#[test]
+fn text_keys_leave_no_record_behind() {
+    let index = on_dram::<TextIndex, crate::Text>();
+    let key = |number: u64| format!("key {:03}", number * 37 % 200).into_bytes();
+    for number in 0..200 {
+        assert_eq!(index.insert(&key(number), number).unwrap(), None);
+        assert_eq!(index.insert(&key(number), 7).unwrap(), Some(number));
+    }
+    assert!(index.check().unwrap().leaves > 20);
+    for number in 0..200 {
+        assert_eq!(index.update(&key(number), number + 1).unwrap(), Some(number));
+        assert_eq!(index.get(&key(number)).unwrap(), Some(number + 1));
+        assert_eq!(index.remove(&key(number)).unwrap(), Some(number + 1));
+    }
+    let stats = index.check().unwrap();
+    assert_eq!((stats.leaves, stats.keys), (1, 0));
+    index.pool.reclaim();
+    assert_eq!(index.pool.usage().blocks, stats.blocks + 1);
+}
