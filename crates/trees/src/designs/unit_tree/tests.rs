@@ -1,7 +1,7 @@
 use super::*;
 use crate::leaf_table::testing::{cost, counted, pairs, random};
 use bristlecone_pmem::Mapped;
-use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::medium::{Count, FileOptions};
 use std::collections::BTreeMap;
 
 type Index<M> = UnitTreeIndex<M, u64, 1024>;
@@ -131,4 +131,31 @@ fn text_keys_leave_no_record_behind() {
     assert_eq!((stats.leaves, stats.keys), (1, 0));
     index.pool.reclaim();
     assert_eq!(index.pool.usage().blocks, stats.blocks + 1);
+}
+
+/// Random updates, when the logs are full.
+#[test]
+fn random_updates_settle_a_unit_for_many() {
+    let medium = Count::new(Mapped::anonymous(64 << 20).unwrap());
+    let index = Index::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap();
+    let (mut state, count) = (7, 100_000);
+    let keys: Vec<_> = (0..count).map(|step| random(&mut state) << 20 | step).collect();
+    for &key in &keys {
+        index.insert(key, 0).unwrap();
+    }
+    let mut update = |index: &Index<_>| {
+        for _ in 0..3 * count {
+            let key = keys[(random(&mut state) % count) as usize];
+            index.update(key, 1).unwrap();
+        }
+    };
+    update(&index);
+    let (lines, fences) = cost(&index, update);
+    let [lines, fences] = [lines, fences].map(|sum| sum as f64 / (3 * count) as f64);
+    let settled = (fences - 1.0) / 2.0;
+    let stats = index.check().unwrap();
+    let keys_per_leaf = count as f64 / stats.leaves as f64;
+    eprintln!("{lines} lines, {fences} fences, {settled} units settled, {keys_per_leaf} keys a leaf");
+    assert!(settled <= 0.1, "{settled} units settled for an update");
+    assert!(keys_per_leaf >= 39.0, "{keys_per_leaf}");
 }

@@ -118,7 +118,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             if replaced.is_none() && row.pending::<M>().count == REFERENCES {
                 self.settle_fullest(row, leaf)?;
             }
-            let keys = || self.rows.in_use() * (UnitLeaf::<BYTES>::CAPACITY as u64 * 2 / 3);
+            let keys = || self.rows.in_use() * (UnitLeaf::<BYTES>::CAPACITY as u64 * 5 / 6);
             let newest = row.version::<M>();
             let appended =
                 self.log.append(&self.pool, self.root_words()?, (change, newest), keys)?;
