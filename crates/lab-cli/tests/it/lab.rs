@@ -42,7 +42,8 @@ fn the_roster_counts_the_mechanisms_of_each_page() {
     let table = run(&["designs"], b"").expect(0);
     for row in roster() {
         let name = row["name"].as_str().unwrap();
-        let is_ours = name.ends_with("-r") || ["bristlecone", "cell-tree"].contains(&name);
+        let is_ours =
+            name.ends_with("-r") || ["bristlecone", "cell-tree", "unit-tree"].contains(&name);
         let kind = if is_ours { "ours" } else { "published" };
         assert_eq!(row["kind"], kind, "{name}");
         let page = std::fs::read_to_string(format!("{pages}/{name}.md")).unwrap();

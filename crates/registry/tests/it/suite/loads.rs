@@ -14,8 +14,15 @@ const PAIRS: u64 = 3000;
 const STEPS: u64 = 2000;
 
 /// The designs that have no bulk load.
-const WITHOUT: [&str; 6] =
-    ["fast-fair", "fast-fair-r", "fast-fair-wide", "btree-native", "btree-ls", "cell-tree"];
+const WITHOUT: [&str; 7] = [
+    "fast-fair",
+    "fast-fair-r",
+    "fast-fair-wide",
+    "btree-native",
+    "btree-ls",
+    "cell-tree",
+    "unit-tree",
+];
 
 /// Runs loads with both kinds of key in every space, loads of all sizes, and loads that the index
 /// refuses.

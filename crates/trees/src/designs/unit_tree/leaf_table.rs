@@ -39,10 +39,7 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for UnitTreeIndex<M, K, BY
         self.rows.prefetch(number);
     }
     /// Prefetches the home units.
-    fn prefetch<'a, 'k>(
-        &'a self,
-        places: impl Iterator<Item = (UnitRow<'a>, K::Ref<'k>)> + Clone,
-    ) {
+    fn prefetch<'a, 'k>(&'a self, places: impl Iterator<Item = (UnitRow<'a>, K::Ref<'k>)> + Clone) {
         places.for_each(|(row, key)| self.prefetch_home(row, K::hash(key)));
     }
     fn copy(&self, row: UnitRow<'_>) -> Result<RowCopy<K>, Corrupt> {

@@ -13,14 +13,14 @@
 //!    its leaf. So of two records of a key the newer one has the greater version.
 //! 3. A full chunk waits, in the order in which chunks became full, until a lane cleans it: it
 //!    settles the units of the records that rows refer to. Then the lane appends to it again.
-//! 4. Chunks are added while the logs have room for fewer records than the leaves for keys. They
-//!    stay until the index is closed.
+//! 4. Chunks are added while the logs have room for fewer records than a share of the slots of all
+//!    leaves. A clean chunk beyond that is removed. The list has both links in DRAM.
 
 use super::record::{self, CHUNK_MAX, LogChunk, LogRecord, Position};
 use crate::inner::{Arena, load, store};
 use crate::lanes::{LANES, own_lane};
 use crate::leaf_table::EntryChange;
-use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
+use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +31,17 @@ use std::collections::VecDeque;
 pub(super) const ROOT_WORDS: usize = 8;
 /// The root word of the newest chunk.
 const CHUNKS: usize = 1;
+/// The number of records that a write cleans: two for the one that it appends, so that a chunk is
+/// clean before the lane needs it; and while the logs have a chunk more than they should.
+const RECORDS: usize = 2;
+const SPARE_RECORDS: usize = 16;
+
+/// The words of a chunk in DRAM: its offset, or 0, and one more than the numbers of the chunks
+/// before and behind it in the list, or 0. The latch `growth` protects them, but the offset.
+const CHUNK_WORDS: usize = 3;
+const AT: usize = 0;
+const BEFORE: usize = 1;
+const BEHIND: usize = 2;
 
 /// A lane. Only the holder of `latch` changes it.
 #[derive(Debug, Default)]
@@ -54,13 +65,15 @@ struct Lane {
 #[derive(Debug)]
 pub(super) struct Logs<M> {
     lanes: Box<[Lane; LANES]>,
-    /// The offset of each chunk, by its number.
-    chunks: Arena<1>,
+    /// The chunks, by their numbers.
+    chunks: Arena<CHUNK_WORDS>,
     /// The number of chunks.
     count: AtomicU64,
     /// The numbers of full chunks.
     waiting: Mutex<VecDeque<usize>>,
-    /// The latch of the thread that adds a chunk.
+    /// One more than the number of the first chunk of the list, or 0.
+    first: AtomicU64,
+    /// The latch of the thread that adds or removes a chunk.
     growth: AtomicU64,
     lines: usize,
     medium: PhantomData<fn() -> M>,
@@ -102,6 +115,7 @@ impl<M: Medium> Logs<M> {
             chunks: Arena::new()?,
             count: AtomicU64::new(0),
             waiting: Mutex::default(),
+            first: AtomicU64::new(0),
             growth: AtomicU64::new(0),
             lines: record::lines(pool_bytes),
             medium: PhantomData,
@@ -125,8 +139,8 @@ impl<M: Medium> Logs<M> {
 
     #[inline(always)]
     fn chunk<'p>(&self, pool: &'p Pool<M>, number: usize) -> Result<LogChunk<'p>, Corrupt> {
-        let [at] = self.chunks.get(number);
-        LogChunk::at(pool, PmPtr::new(load::<M>(at)), self.lines)
+        let at = load::<M>(&self.chunks.get(number)[AT]);
+        LogChunk::at(pool, PmPtr::new(at), self.lines)
     }
 
     /// Returns the change of the record at `position`, to which a row refers. A writer may run at
@@ -148,8 +162,8 @@ impl<M: Medium> Logs<M> {
 
     /// Appends a record of `change` to a leaf whose newest write has the version `newest`. Returns
     /// its position and its version. Durable on return. Returns `None` if the lane has no room:
-    /// its next chunk is not clean yet, or the pool is full. `keys` is the number of keys that the
-    /// leaves have room for.
+    /// its next chunk is not clean yet, or the pool is full. `target` is the number of records that
+    /// the logs should have room for.
     ///
     /// ```text
     /// add a chunk, or renew it          if the last one is full
@@ -160,7 +174,7 @@ impl<M: Medium> Logs<M> {
         pool: &Pool<M>,
         root: &[PmWord],
         (change, newest): (EntryChange, u64),
-        keys: impl Fn() -> u64,
+        target: u64,
     ) -> Result<Option<(Position, u64)>, Corrupt> {
         let (lane, _held) = self.lock_own();
         let version = get(&lane.clock).max(newest) + 1;
@@ -169,7 +183,7 @@ impl<M: Medium> Logs<M> {
                 && get(&lane.number) < self.records() as u64
                 && get(&lane.chunk) != 0
         };
-        if !is_reachable(version) && !self.take_chunk(pool, root, (lane, version), keys)? {
+        if !is_reachable(version) && !self.take_chunk(pool, root, (lane, version), target)? {
             return Ok(None);
         }
         let version = version.max(get(&lane.base));
@@ -191,12 +205,12 @@ impl<M: Medium> Logs<M> {
         pool: &Pool<M>,
         root: &[PmWord],
         (lane, version): (&Lane, u64),
-        keys: impl Fn() -> u64,
+        target: u64,
     ) -> Result<bool, Corrupt> {
         let medium = pool.medium();
         let is_clean = get(&lane.next_to_clean) >= self.records() as u64;
         let is_early = M::INJECTS_DEFECTS && medium.injects(Defect::UnitChunkEarly);
-        let may_grow = self.capacity() < keys();
+        let may_grow = self.capacity() < target;
         let cleaned = get(&lane.cleaned);
         let taken = if cleaned != 0 && (is_clean || is_early) {
             set(&lane.cleaned, 0);
@@ -210,10 +224,8 @@ impl<M: Medium> Logs<M> {
             self.waiting.lock().push_back(full as usize);
             set(&lane.chunk, 0);
         }
-        if get(&lane.cleaned) == 0 && !(may_grow && taken.is_some()) {
-            let next = self.waiting.lock().pop_front();
-            set(&lane.cleaned, next.map_or(0, |number| number as u64 + 1));
-            set(&lane.next_to_clean, 0);
+        if get(&lane.cleaned) == 0 && (self.capacity() >= target || taken.is_none()) {
+            self.clean_next(lane);
         }
         let Some(taken) = taken else { return Ok(false) };
         let chunk = self.chunk(pool, taken)?;
@@ -254,18 +266,85 @@ impl<M: Medium> Logs<M> {
         Ok(Some(self.note_chunk(at)))
     }
 
-    /// Gives the chunk at `at` a number.
+    /// Gives the chunk at `at` a number. It becomes the first of the list.
     fn note_chunk(&self, at: PmPtr) -> usize {
         let number = self.chunks.take();
-        let [word] = self.chunks.get(number);
-        store::<M>(word, at.offset());
-        store::<M>(&self.count, number as u64 + 1);
+        let [at_word, before, behind] = self.chunks.get(number);
+        let next = get(&self.first);
+        set(before, 0);
+        set(behind, next);
+        if let Some(next) = next.checked_sub(1) {
+            set(&self.chunks.get(next as usize)[BEFORE], number as u64 + 1);
+        }
+        set(&self.first, number as u64 + 1);
+        store::<M>(at_word, at.offset());
+        store::<M>(&self.count, load::<M>(&self.count) + 1);
         number
     }
 
-    /// Returns the next record that this thread's lane has to clean; `None` if there is none.
-    pub(super) fn next_to_clean(&self, pool: &Pool<M>) -> Result<Option<OldRecord>, Corrupt> {
-        let (lane, _held) = self.lock_own();
+    /// Removes a clean chunk from the list and frees it. Durable on return.
+    ///
+    /// ```text
+    /// C link before it, or chunks   8 B     no record in it counts
+    /// F that word |                         -> the chunk is free
+    /// ```
+    fn remove_chunk(
+        &self,
+        (pool, guard): (&Pool<M>, &Guard),
+        root: &[PmWord],
+        number: usize,
+    ) -> Result<(), Corrupt> {
+        let (medium, _held) = (pool.medium(), lock::<M>(&self.growth));
+        let [at, before, behind] = self.chunks.get(number);
+        let [at, before, behind] = [load::<M>(at), get(before), get(behind)];
+        let next = behind.checked_sub(1).map_or(0, |next| get(&self.chunks.get(next as usize)[AT]));
+        match before.checked_sub(1) {
+            Some(before) => {
+                self.chunk(pool, before as usize)?.set_next(medium, PmPtr::new(next));
+                set(&self.chunks.get(before as usize)[BEHIND], behind);
+            }
+            None => {
+                medium.store(&root[CHUNKS], next);
+                let _ = medium.persist(&root[CHUNKS..=CHUNKS]);
+                set(&self.first, behind);
+            }
+        }
+        if let Some(behind) = behind.checked_sub(1) {
+            set(&self.chunks.get(behind as usize)[BEFORE], before);
+        }
+        store::<M>(&self.count, load::<M>(&self.count) - 1);
+        set(&self.chunks.get(number)[AT], 0);
+        pool.retire(PmPtr::new(at), record::bytes_of(self.lines), guard);
+        self.chunks.put_back(number);
+        Ok(())
+    }
+
+    /// Returns the number of records that a write cleans.
+    pub(super) fn records_to_clean(&self, target: u64) -> usize {
+        if self.has_spare(target) { SPARE_RECORDS } else { RECORDS }
+    }
+
+    /// Returns `true` if the logs have a chunk more than they should.
+    fn has_spare(&self, target: u64) -> bool {
+        self.capacity() >= target + self.records() as u64
+    }
+
+    /// Returns the numbers of this thread's lane, and of all lanes.
+    pub(super) fn lanes() -> (usize, core::ops::Range<usize>) {
+        (own_lane::<M>(), 0..LANES)
+    }
+
+    /// Returns the next record that a lane has to clean; `None` if there is none.
+    pub(super) fn next_to_clean(
+        &self,
+        pool: &Pool<M>,
+        lane: usize,
+    ) -> Result<Option<OldRecord>, Corrupt> {
+        let lane = &self.lanes[lane];
+        if get(&lane.cleaned) == 0 {
+            return Ok(None); // without the latch
+        }
+        let _held = lock::<M>(&lane.latch);
         let Some(chunk) = get(&lane.cleaned).checked_sub(1) else { return Ok(None) };
         let position =
             Position { chunk: chunk as usize, number: get(&lane.next_to_clean) as usize };
@@ -276,49 +355,80 @@ impl<M: Medium> Logs<M> {
         Ok(Some(OldRecord { position, record, total }))
     }
 
-    /// Notes that no row refers to `old` any more, unless another thread of the lane has.
-    pub(super) fn note_cleaned(&self, old: &OldRecord) {
-        let (lane, _held) = self.lock_own();
-        if get(&lane.total) == old.total {
-            set(&lane.total, old.total + 1);
-            set(&lane.next_to_clean, get(&lane.next_to_clean) + 1);
+    /// Notes that no row refers to `old`, a record of a lane, any more, unless another thread has.
+    /// Removes its chunk if that is clean, and the logs should have room for `target` records.
+    pub(super) fn note_cleaned(
+        &self,
+        (pool, guard): (&Pool<M>, &Guard),
+        root: &[PmWord],
+        (lane, old): (usize, &OldRecord),
+        target: u64,
+    ) -> Result<(), Corrupt> {
+        let lane = &self.lanes[lane];
+        let _held = lock::<M>(&lane.latch);
+        if get(&lane.total) != old.total {
+            return Ok(());
         }
+        set(&lane.total, old.total + 1);
+        set(&lane.next_to_clean, get(&lane.next_to_clean) + 1);
+        if get(&lane.next_to_clean) < self.records() as u64 || !self.has_spare(target) {
+            return Ok(());
+        }
+        if let Some(cleaned) = get(&lane.cleaned).checked_sub(1) {
+            self.clean_next(lane);
+            self.remove_chunk((pool, guard), root, cleaned as usize)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the chunk that has waited longest the one that `lane` cleans.
+    fn clean_next(&self, lane: &Lane) {
+        let next = self.waiting.lock().pop_front();
+        set(&lane.cleaned, next.map_or(0, |number| number as u64 + 1));
+        set(&lane.next_to_clean, 0);
     }
 
     /// Finds the chunks of a pool that is opened, all of which wait then. The pool's size bounds
     /// their number, so this ends whatever the pool holds.
     ///
     /// # Errors
-    /// A chunk is damaged.
+    /// The header of a chunk is damaged.
     pub(super) fn find_chunks(&self, pool: &Pool<M>, root: &[PmWord]) -> Result<(), Corrupt> {
         let most = (pool.medium().len() / record::bytes_of(self.lines)).min(CHUNK_MAX as u64);
-        let mut at = PmPtr::new(pool.medium().load(&root[CHUNKS]));
+        let (mut at, mut found) = (PmPtr::new(pool.medium().load(&root[CHUNKS])), Vec::new());
         while !at.is_null() {
-            let (chunk, next) = LogChunk::open(pool, at, self.lines)?;
-            if load::<M>(&self.count) >= most {
+            let next = LogChunk::open(pool, at, self.lines)?;
+            if found.len() as u64 >= most {
                 let (at, what) = (at.offset(), "endless list of log chunks");
                 return Err(Corrupt { at, what, expected: most, found: most + 1 });
             }
-            chunk.verify(pool.medium())?;
+            found.push(at);
+            at = next;
+        }
+        for at in found.into_iter().rev() {
             let number = self.note_chunk(at);
             self.waiting.lock().push_back(number);
-            at = next;
         }
         Ok(())
     }
 
     /// Returns the numbers of the chunks.
-    pub(super) fn numbers(&self) -> core::ops::Range<usize> {
-        0..load::<M>(&self.count) as usize
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        let is_used = |&number: &usize| load::<M>(&self.chunks.get(number)[AT]) != 0;
+        (0..self.chunks.end()).filter(is_used).collect()
     }
 
     /// Returns the records of a chunk, with their positions.
+    ///
+    /// # Errors
+    /// The check of a line does not fit.
     pub(super) fn records_in<'p>(
         &self,
         pool: &'p Pool<M>,
         number: usize,
     ) -> Result<impl Iterator<Item = (Position, LogRecord)> + 'p, Corrupt> {
         let chunk = self.chunk(pool, number)?;
+        chunk.verify(pool.medium())?;
         let record = move |at| {
             let position = Position { chunk: number, number: at };
             chunk.record(pool.medium(), at).map(|record| (position, record))
@@ -328,9 +438,9 @@ impl<M: Medium> Logs<M> {
 
     /// Returns the greatest base of a chunk.
     pub(super) fn greatest_base(&self, pool: &Pool<M>) -> Result<u64, Corrupt> {
-        self.numbers().try_fold(0, |most, number| {
-            Ok(most.max(self.chunk(pool, number)?.base(pool.medium())))
-        })
+        self.numbers()
+            .into_iter()
+            .try_fold(0, |most, number| Ok(most.max(self.chunk(pool, number)?.base(pool.medium()))))
     }
 
     /// Makes all versions that follow greater than `version`.
@@ -340,9 +450,9 @@ impl<M: Medium> Logs<M> {
 
     /// Returns the chunks and their sizes.
     pub(super) fn blocks(&self) -> Vec<(PmPtr, u64)> {
-        let at = |number| load::<M>(&self.chunks.get(number)[0]);
+        let at = |number: usize| load::<M>(&self.chunks.get(number)[AT]);
         let bytes = record::bytes_of(self.lines);
-        self.numbers().map(|number| (PmPtr::new(at(number)), bytes)).collect()
+        self.numbers().into_iter().map(|number| (PmPtr::new(at(number)), bytes)).collect()
     }
 
     pub(super) fn dram_bytes(&self) -> u64 {

@@ -2,13 +2,13 @@
 
 use super::UnitTreeIndex;
 use super::rows::UnitRow;
+use super::settle::no_space;
 use super::unit::{Place, UNITS, UnitLeaf, UnitWord};
 use crate::index::TreeError;
 use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Key};
-use crate::leaf_table::{LeafTable, latch_leaf};
 use crate::leaf::slots;
-use super::settle::no_space;
+use crate::leaf_table::{LeafTable, latch_leaf};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Exclusive, Guard, OnDram};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};

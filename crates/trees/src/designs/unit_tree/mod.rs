@@ -47,6 +47,7 @@ use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf_table::{Operation, get, multi_get, scan};
+use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -94,6 +95,7 @@ pub struct UnitTreeIndex<M: Medium, K: Key, const BYTES: usize> {
     inner: Inner<M>,
     rows: Rows,
     log: Logs<M>,
+    maintainers: Maintainers,
     key: PhantomData<fn() -> K>,
 }
 
@@ -151,6 +153,12 @@ impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for UnitTreeIndex<M, K
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         scan(self, bounds, order, visit)
+    }
+    fn run_maintenance_step(&self) -> Result<bool, TreeError> {
+        Ok(self.clean_any()?)
+    }
+    fn maintainer(&self) -> Option<Maintainer> {
+        K::EXACT.then(|| self.maintainers.register())
     }
     fn check(&self) -> Result<TreeStats, TreeError> {
         self.collect_stats()

@@ -3,7 +3,7 @@
 //! | word | field | class | meaning |
 //! | --- | --- | --- | --- |
 //! | 0 | magic | data | magic number |
-//! | 1 | next | data | [link](crate::leaf::link) to the chunk that was added before it |
+//! | 1 | next | commit | [link](crate::leaf::link) to the chunk that was added before it |
 //! | 2 | base | data | what the offsets of versions in this chunk are added to |
 //! | 3 | lines | data | lines of the chunk |
 //! | 4..8 | | | zero |
@@ -150,16 +150,17 @@ impl<'a> LogChunk<'a> {
         Ok(Self { at, words: pool.words(at, lines * LINE_WORDS)? })
     }
 
-    /// Opens the chunk at `at`, a pointer read from the pool, and returns the next one, too.
+    /// Checks the header of the chunk at `at`, a pointer read from the pool, and returns the next
+    /// one.
     ///
     /// # Errors
     /// There is no chunk of `lines` lines there.
     pub(super) fn open<M: Medium>(
-        pool: &'a Pool<M>,
+        pool: &Pool<M>,
         at: PmPtr,
         lines: usize,
-    ) -> Result<(Self, PmPtr), Corrupt> {
-        let chunk = Self::at(pool, at, lines)?;
+    ) -> Result<PmPtr, Corrupt> {
+        let chunk = LogChunk::at(pool, at, lines)?;
         let load = |word: usize| pool.medium().load(&chunk.words[word]);
         for (word, expected) in [(HEAD, MAGIC), (LINES, lines as u64)] {
             let found = load(word);
@@ -169,13 +170,19 @@ impl<'a> LogChunk<'a> {
             }
         }
         super::unit::check_stamp(at, load(BASE))?;
-        Ok((chunk, link::checked(at.offset(), load(NEXT))?))
+        link::checked(at.offset(), load(NEXT))
     }
 
     /// Returns what the offsets of versions are added to.
     #[inline(always)]
     pub(super) fn base<M: Medium>(self, medium: &M) -> u64 {
         medium.load(&self.words[BASE])
+    }
+
+    /// Sets the next chunk of the list. Durable on return.
+    pub(super) fn set_next<M: Medium>(self, medium: &M, next: PmPtr) {
+        medium.store(&self.words[NEXT], link::encode(next.offset()));
+        let _ = medium.persist(&self.words[NEXT..=NEXT]);
     }
 
     fn line(self, line: usize) -> &'a [PmWord] {
@@ -228,9 +235,8 @@ impl<'a> LogChunk<'a> {
             _ => last |= offset,
         }
         let removed = u64::from(record.change.is_removed) << (REMOVED_SHIFT as usize + place);
-        let last = last & !COUNT & ((1 << CHECK_SHIFT) - 1)
-            | (place as u64 + 1) << COUNT_SHIFT
-            | removed;
+        let last =
+            last & !COUNT & ((1 << CHECK_SHIFT) - 1) | (place as u64 + 1) << COUNT_SHIFT | removed;
         let check = check_of(medium, self.offset_of(line), words, last);
         medium.store(&words[LAST], last | check << CHECK_SHIFT);
         medium.flush(words);
@@ -264,10 +270,7 @@ impl<'a> LogChunk<'a> {
             1 => medium.load(&words[VERSIONS]) >> VERSION_BITS,
             _ => last,
         } & u64::from(u32::MAX);
-        Some(LogRecord {
-            change: self.change(medium, number),
-            version: self.base(medium) + offset,
-        })
+        Some(LogRecord { change: self.change(medium, number), version: self.base(medium) + offset })
     }
 
     /// Checks the lines of records.

@@ -8,14 +8,15 @@
 
 use super::log::{Logs, ROOT_WORDS};
 use super::record::{LogRecord, Position};
-use super::rows::{Pending, REFERENCES, Rows, tag_of};
+use super::rows::{Pending, REFERENCES, Rows, UnitRow, tag_of};
 use super::settle::no_space;
 use super::unit::{STAMP_MAX, UNITS, UnitLeaf, UnitWord, check_stamp, home_of};
 use super::{UnitTree, UnitTreeIndex};
 use crate::index::{Design, TreeError, find_root};
-use crate::inner::{Direction, Inner, InnerNodes, SeparatedLeaf};
+use crate::inner::{BATCH, Direction, Inner, InnerNodes, SeparatedLeaf};
 use crate::key::Key;
-use crate::leaf_table::{LeafTable, misplaced_key};
+use crate::leaf_table::misplaced_key;
+use crate::maintenance::Maintainers;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
@@ -33,6 +34,13 @@ pub(super) struct LinkedLeaf<K: Key> {
     pub(super) at: PmPtr,
     pub(super) word: u64,
     pub(super) low: K::Owned,
+}
+
+/// A record that an open finds, and its key.
+struct OldRecord<K: Key> {
+    position: Position,
+    record: LogRecord,
+    key: K::Owned,
 }
 
 /// A leaf that is complete: its greatest stamp, and the homes with keys in other units.
@@ -78,6 +86,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             log: Logs::new(pool.medium().len())?,
             pool,
             root,
+            maintainers: Maintainers::default(),
             key: PhantomData,
         })
     }
@@ -252,41 +261,98 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// Makes the rows refer to all log records that count, in parallel. Returns the greatest
     /// version of a record.
     fn refer_to_all(&self) -> Result<u64, Corrupt> {
-        let chunks: Vec<_> = self.log.numbers().collect();
+        let chunks = self.log.numbers();
         let threads = thread_count::<M>(self.pool.medium().len());
         let newest = in_parallel(threads, &chunks, |&chunk| {
             let mut newest = 0;
+            let mut group = Vec::with_capacity(BATCH);
             for (position, record) in self.log.records_in(&self.pool, chunk)? {
                 check_stamp(self.root, record.version)?;
                 newest = newest.max(record.version);
-                self.refer_to(position, &record)?;
+                let key = K::read_entry(&self.pool, record.change.entry)?;
+                group.push(OldRecord { position, record, key });
+                if group.len() == BATCH {
+                    self.refer_to_group(&group)?;
+                    group.clear();
+                }
             }
+            self.refer_to_group(&group)?;
             Ok(newest)
         });
-        newest.into_iter().try_fold(0, |newest, found: Result<u64, Corrupt>| Ok(found?.max(newest)))
+        let newest: u64 =
+            newest.into_iter().try_fold(0, |newest, found: Result<u64, Corrupt>| {
+                found.map(|found| found.max(newest))
+            })?;
+        let rows: Vec<_> = (0..self.rows.end()).step_by(PART_LEAVES_MIN).collect();
+        let checked = in_parallel(threads, &rows, |&first| {
+            let last = self.rows.end().min(first + PART_LEAVES_MIN);
+            (first..last).try_for_each(|number| self.check_room(self.rows.row(number)))
+        });
+        checked.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(newest)
     }
 
-    /// Makes the row of a record's key refer to it, if it counts and no newer one does.
+    /// Checks that the leaf of a row has slots for the keys that only log records have.
+    fn check_room(&self, row: UnitRow<'_>) -> Result<(), Corrupt> {
+        let (leaf, fresh) = (self.leaf(row)?, row.pending::<M>().fresh);
+        if fresh > 0 && leaf.used(self.pool.medium()) + fresh > UnitLeaf::<BYTES>::CAPACITY {
+            return Err(no_space(leaf));
+        }
+        Ok(())
+    }
+
+    /// Makes rows refer to those of at most [`BATCH`] records that count. The reads for one record
+    /// overlap with those for others.
+    fn refer_to_group(&self, group: &[OldRecord<K>]) -> Result<(), Corrupt> {
+        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let keys: Vec<_> = group.iter().map(|old| K::borrow(&old.key)).collect();
+        let mut routes = [None; BATCH];
+        self.inner.seek_batch::<K>(pool, &keys, &mut routes, |leaf, _| {
+            self.rows.prefetch(leaf.offset() as usize);
+        })?;
+        let mut found = Vec::with_capacity(BATCH);
+        for (old, route) in group.iter().zip(routes) {
+            let key = K::borrow(&old.key);
+            // No thread changes an inner node while an index is opened.
+            let route = match route {
+                Some(route) => route,
+                None => self.inner.seek::<K>(pool, key, Direction::Key)?,
+            };
+            let (row, hash) = (self.rows.row(route.leaf.offset() as usize), K::hash(key));
+            let leaf = self.leaf(row)?;
+            row.prefetch();
+            medium.prefetch(core::slice::from_ref(leaf.commit_word(home_of(hash))));
+            found.push((old, row, leaf, hash));
+        }
+        found.retain(|&(old, _, leaf, hash)| {
+            let counts = old.record.version > leaf.word(medium, home_of(hash)).stamp();
+            if counts {
+                leaf.prefetch(medium, home_of(hash));
+            }
+            counts
+        });
+        found.into_iter().try_for_each(|(old, row, leaf, hash)| self.refer_to(old, row, leaf, hash))
+    }
+
+    /// Makes a row refer to a record of a key with this hash that counts, if no newer one does.
     ///
     /// # Errors
-    /// The leaf has no slot for the key.
-    fn refer_to(&self, position: Position, record: &LogRecord) -> Result<(), Corrupt> {
+    /// The row has no room for a reference.
+    fn refer_to(
+        &self,
+        &OldRecord { position, record, ref key }: &OldRecord<K>,
+        row: UnitRow<'_>,
+        leaf: UnitLeaf<'_, BYTES>,
+        hash: u64,
+    ) -> Result<(), Corrupt> {
         let pool = &*self.pool;
-        let key = K::read_entry(pool, record.change.entry)?;
-        let (key, hash) = (K::borrow(&key), K::hash(K::borrow(&key)));
-        let route = self.inner.seek::<K>(pool, key, Direction::Key)?;
-        let (row, latch) = self.row(route.leaf.offset() as usize);
         let _held = loop {
-            if let Some(held) = latch.lock() {
+            if let Some(held) = row.latch::<M>().lock() {
                 break held; // No row is obsolete while an index is opened.
             }
         };
-        let (leaf, home) = (self.leaf(row)?, home_of(hash));
-        if record.version <= leaf.word(pool.medium(), home).stamp() {
-            return Ok(());
-        }
         row.set_version::<M>(row.version::<M>().max(record.version));
-        let state = self.key_state(row, leaf, (key, hash))?;
+        let state = self.key_state(row, leaf, (K::borrow(key), hash))?;
         let pending = row.pending::<M>();
         let removed = pending.removed + usize::from(record.change.is_removed);
         if let Some((at, former)) = state.reference {
@@ -298,12 +364,10 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             }
             return Ok(());
         }
-        let is_fresh = state.entry.is_none();
-        let taken = leaf.used(pool.medium()) + pending.fresh;
-        if is_fresh && taken >= UnitLeaf::<BYTES>::CAPACITY || pending.count == REFERENCES {
+        if pending.count == REFERENCES {
             return Err(no_space(leaf));
         }
-        let fresh = pending.fresh + usize::from(is_fresh);
+        let fresh = pending.fresh + usize::from(state.entry.is_none());
         row.add::<M>(tag_of(hash), position.word(), Pending { fresh, removed, ..pending });
         Ok(())
     }

@@ -24,7 +24,8 @@ use crate::inner::{Arena, load, store};
 use crate::leaf::slots;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Medium, PmPtr, PoolError, sys};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
 
 /// The most references of a row.
 pub(super) const REFERENCES: usize = 30;
@@ -55,51 +56,69 @@ pub(super) const fn tag_of(hash: u64) -> u8 {
 
 /// The rows of all leaves.
 #[derive(Debug)]
-pub(super) struct Rows(Arena<WORDS>);
+pub(super) struct Rows {
+    rows: Arena<WORDS>,
+    /// The number of rows in use, for writers, who take no lock for it.
+    count: AtomicU64,
+    /// The numbers of rows that have become full, for maintenance workers.
+    full: Mutex<Vec<usize>>,
+}
 
 impl Rows {
     pub(super) fn new() -> Result<Self, PoolError> {
-        Ok(Self(Arena::new()?))
+        Ok(Self { rows: Arena::new()?, count: AtomicU64::new(0), full: Mutex::default() })
     }
 
     /// Returns the row with this number.
     #[inline(always)]
     pub(super) fn row(&self, number: usize) -> UnitRow<'_> {
-        UnitRow(self.0.get(number))
+        UnitRow { number, words: self.rows.get(number) }
     }
 
     /// Takes a row for the leaf at `leaf`, in which these homes have keys in other units, and
     /// returns its number.
     pub(super) fn take<M: Medium>(&self, leaf: PmPtr, version: u64, spilled: u64) -> usize {
-        let number = self.0.take();
+        let number = self.rows.take();
         let row = self.row(number);
-        store::<M>(&row.0[PLACE], leaf.offset());
-        store::<M>(&row.0[VERSION], version | spilled << SPILLED_SHIFT);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        store::<M>(&row.words[PLACE], leaf.offset());
+        store::<M>(&row.words[VERSION], version | spilled << SPILLED_SHIFT);
         number
     }
 
     /// Returns a row that has no references to the arena.
     pub(super) fn put_back(&self, number: usize) {
-        self.0.put_back(number);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.rows.put_back(number);
+    }
+
+    /// Notes that a row is full.
+    pub(super) fn note_full(&self, row: UnitRow<'_>) {
+        self.full.lock().push(row.number);
+    }
+
+    /// Returns a row that was full, and forgets it.
+    pub(super) fn take_full(&self) -> Option<UnitRow<'_>> {
+        self.full.lock().pop().map(|number| self.row(number))
     }
 
     /// Returns one more than the greatest number ever taken.
     pub(super) fn end(&self) -> usize {
-        self.0.end()
+        self.rows.end()
     }
 
     /// Returns the number of rows in use.
     pub(super) fn in_use(&self) -> u64 {
-        self.0.in_use()
+        self.count.load(Ordering::Relaxed)
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.0.bytes()
+        self.rows.bytes()
     }
 
     #[inline(always)]
     pub(super) fn prefetch(&self, number: usize) {
-        self.0.prefetch(number);
+        self.rows.prefetch(number);
     }
 }
 
@@ -115,22 +134,25 @@ pub(super) struct Pending {
 
 /// A view of a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnitRow<'a>(&'a [AtomicU64; WORDS]);
+pub(crate) struct UnitRow<'a> {
+    number: usize,
+    words: &'a [AtomicU64; WORDS],
+}
 
 impl<'a> UnitRow<'a> {
     #[inline(always)]
     pub(super) fn latch<M: Medium>(self) -> Latch<OnDram<'a, M>> {
-        OnDram::latch(&self.0[LATCH])
+        OnDram::latch(&self.words[LATCH])
     }
 
     #[inline(always)]
     pub(super) fn leaf<M: Medium>(self) -> PmPtr {
-        PmPtr::new(load::<M>(&self.0[PLACE]) & LEAF)
+        PmPtr::new(load::<M>(&self.words[PLACE]) & LEAF)
     }
 
     #[inline(always)]
     pub(super) fn pending<M: Medium>(self) -> Pending {
-        let word = load::<M>(&self.0[PLACE]);
+        let word = load::<M>(&self.words[PLACE]);
         let bits = |shift: u32, bits: u32| (word >> shift & ((1 << bits) - 1)) as usize;
         Pending {
             count: bits(COUNT_SHIFT, FRESH_SHIFT - COUNT_SHIFT).min(REFERENCES),
@@ -143,37 +165,37 @@ impl<'a> UnitRow<'a> {
         let counts = [(count, COUNT_SHIFT), (fresh, FRESH_SHIFT), (removed, REMOVED_SHIFT)];
         let leaf = self.leaf::<M>().offset();
         let word = counts.iter().fold(leaf, |word, &(count, shift)| word | (count as u64) << shift);
-        store::<M>(&self.0[PLACE], word);
+        store::<M>(&self.words[PLACE], word);
     }
 
     /// Returns the version of the newest write.
     #[inline(always)]
     pub(super) fn version<M: Medium>(self) -> u64 {
-        load::<M>(&self.0[VERSION]) & VERSIONS
+        load::<M>(&self.words[VERSION]) & VERSIONS
     }
 
     pub(super) fn set_version<M: Medium>(self, version: u64) {
-        let spilled = load::<M>(&self.0[VERSION]) & !VERSIONS;
-        store::<M>(&self.0[VERSION], spilled | version);
+        let spilled = load::<M>(&self.words[VERSION]) & !VERSIONS;
+        store::<M>(&self.words[VERSION], spilled | version);
     }
 
     /// Returns `true` if keys with this home may lie in other units.
     #[inline(always)]
     pub(super) fn is_spilled<M: Medium>(self, home: usize) -> bool {
-        load::<M>(&self.0[VERSION]) >> SPILLED_SHIFT >> home & 1 == 1
+        load::<M>(&self.words[VERSION]) >> SPILLED_SHIFT >> home & 1 == 1
     }
 
     /// Notes the homes with keys in other units, as bits, besides those noted before.
     pub(super) fn add_spilled<M: Medium>(self, homes: u64) {
         if homes != 0 {
-            let word = load::<M>(&self.0[VERSION]);
-            store::<M>(&self.0[VERSION], word | homes << SPILLED_SHIFT);
+            let word = load::<M>(&self.words[VERSION]);
+            store::<M>(&self.words[VERSION], word | homes << SPILLED_SHIFT);
         }
     }
 
     #[inline(always)]
     fn tags<M: Medium>(self) -> [u64; TAG_WORDS] {
-        core::array::from_fn(|word| load::<M>(&self.0[TAGS + word]))
+        core::array::from_fn(|word| load::<M>(&self.words[TAGS + word]))
     }
 
     /// Returns the numbers of the references with this tag. A writer may run at the same time.
@@ -194,17 +216,17 @@ impl<'a> UnitRow<'a> {
     /// Returns the position of the record of a reference.
     #[inline(always)]
     pub(super) fn position<M: Medium>(self, at: usize) -> u32 {
-        (load::<M>(&self.0[POSITIONS + at / 2]) >> (32 * (at % 2))) as u32
+        (load::<M>(&self.words[POSITIONS + at / 2]) >> (32 * (at % 2))) as u32
     }
 
     fn set<M: Medium>(self, at: usize, tag: u8, position: u32) {
-        set_part::<M>(&self.0[POSITIONS + at / 2], (32 * (at % 2), 32), position.into());
-        set_part::<M>(&self.0[TAGS + at / 8], (8 * (at % 8), 8), tag.into());
+        set_part::<M>(&self.words[POSITIONS + at / 2], (32 * (at % 2), 32), position.into());
+        set_part::<M>(&self.words[TAGS + at / 8], (8 * (at % 8), 8), tag.into());
     }
 
     /// Makes reference `at` one to `position`.
     pub(super) fn replace<M: Medium>(self, at: usize, position: u32, pending: Pending) {
-        set_part::<M>(&self.0[POSITIONS + at / 2], (32 * (at % 2), 32), position.into());
+        set_part::<M>(&self.words[POSITIONS + at / 2], (32 * (at % 2), 32), position.into());
         self.set_pending::<M>(pending);
     }
 
@@ -228,7 +250,7 @@ impl<'a> UnitRow<'a> {
 
     #[inline(always)]
     pub(super) fn prefetch(self) {
-        sys::prefetch(core::ptr::from_ref(self.0) as usize + 8 * TAGS);
+        sys::prefetch(core::ptr::from_ref(self.words) as usize + 8 * TAGS);
     }
 }
 

@@ -11,11 +11,12 @@ use crate::spec::Cost;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::{Corrupt, Defect, Medium};
 
-/// Returns the cost of the units that a write may settle: one whose old record is cleaned, and one
-/// whose references leave room for another.
+/// Returns the cost of the units that a write may settle: all of its leaf, and one whose old record
+/// is cleaned.
 pub(super) const fn maintenance_cost(bytes: usize) -> MaintenanceCost {
+    let units = UNITS as u32 + 1;
     let lines = (bytes / LINE_BYTES + UNITS) as u32;
-    MaintenanceCost { most: Cost::new(2 * lines, 6), every: 1 }
+    MaintenanceCost { most: Cost::new(units * lines, units * 3), every: 1 }
 }
 
 /// A change that is not logged.

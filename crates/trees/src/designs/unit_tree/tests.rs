@@ -155,7 +155,9 @@ fn random_updates_settle_a_unit_for_many() {
     let settled = (fences - 1.0) / 2.0;
     let stats = index.check().unwrap();
     let keys_per_leaf = count as f64 / stats.leaves as f64;
-    eprintln!("{lines} lines, {fences} fences, {settled} units settled, {keys_per_leaf} keys a leaf");
+    eprintln!(
+        "{lines} lines, {fences} fences, {settled} units settled, {keys_per_leaf} keys a leaf"
+    );
     assert!(settled <= 0.1, "{settled} units settled for an update");
     assert!(keys_per_leaf >= 39.0, "{keys_per_leaf}");
 }

@@ -59,9 +59,6 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         operation: Operation,
     ) -> Result<Option<u64>, TreeError> {
         let guard = self.pool.pin();
-        if K::EXACT {
-            self.clean();
-        }
         let hash = K::hash(key);
         loop {
             let (row, held) = latch_leaf(self, key, |row| self.prefetch_home(row, hash))?;
@@ -78,13 +75,16 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             let (word, is_stored) = key_word(self, key, value, existing)?;
             let is_removed = operation == Operation::Remove;
             let change = EntryChange { entry: Entry::plain(word, value), is_removed };
-            self.put(row, leaf, (change, hash), &state).inspect_err(|_| {
+            let is_logged = self.put(row, leaf, (change, hash), &state).inspect_err(|_| {
                 if is_stored {
                     key::free_entry_key::<K, M>(&self.pool, change.entry);
                 }
             })?;
             let live = self.live(leaf, row.pending::<M>());
             drop(held);
+            if K::EXACT {
+                self.clean(!is_logged, &guard);
+            }
             if is_removed {
                 key::retire_entry::<K, M>(&self.pool, change.entry, &guard)?;
                 // The left neighbour may have too many entries, so this tries at some counts.
@@ -99,7 +99,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     }
 
     /// Makes a change of the key with this hash and state in a latched leaf, which has room for
-    /// it. Durable on return.
+    /// it. Returns `true` if it is logged. Durable on return.
     ///
     /// ```text
     /// settle_fullest              only if the row has no room for a reference
@@ -112,16 +112,14 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         leaf: UnitLeaf<'_, BYTES>,
         (change, hash): (EntryChange, u64),
         state: &KeyState,
-    ) -> Result<(), Corrupt> {
+    ) -> Result<bool, Corrupt> {
         let replaced = state.reference.map(|(at, _)| at);
         if K::EXACT {
             if replaced.is_none() && row.pending::<M>().count == REFERENCES {
                 self.settle_fullest(row, leaf)?;
             }
-            let keys = || self.rows.in_use() * (UnitLeaf::<BYTES>::CAPACITY as u64 * 5 / 6);
-            let newest = row.version::<M>();
-            let appended =
-                self.log.append(&self.pool, self.root_words()?, (change, newest), keys)?;
+            let (root, logged) = (self.root_words()?, (change, row.version::<M>()));
+            let appended = self.log.append(&self.pool, root, logged, self.log_target())?;
             if let Some((position, version)) = appended {
                 row.set_version::<M>(version);
                 let pending = row.pending::<M>();
@@ -135,12 +133,17 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                         let fresh = pending.fresh + usize::from(state.entry.is_none());
                         let pending = Pending { fresh, removed, ..pending };
                         row.add::<M>(tag_of(hash), position.word(), pending);
+                        if pending.count + 1 == REFERENCES && self.maintainers.are_registered::<M>()
+                        {
+                            self.rows.note_full(row);
+                        }
                     }
                 }
-                return Ok(());
+                return Ok(true);
             }
         }
-        self.settle_unit(row, leaf, home_of(hash), Some(&Unlogged { change, replaced }))
+        self.settle_unit(row, leaf, home_of(hash), Some(&Unlogged { change, replaced }))?;
+        Ok(false)
     }
 
     /// Prefetches what a lookup of a key with this hash reads.
