@@ -2,7 +2,7 @@
 
 use super::UnitTreeIndex;
 use super::record::Position;
-use super::recover::LinkedLeaf;
+use super::recover::ListedLeaf;
 use super::rows::{UnitRow, tag_of};
 use super::unit::{UNITS, UnitLeaf, home_of};
 use crate::index::{TreeError, TreeStats};
@@ -49,7 +49,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
 
     fn check_leaf(
         &self,
-        (linked, high): (&LinkedLeaf<K>, Option<&K::Owned>),
+        (linked, high): (&ListedLeaf<K>, Option<&K::Owned>),
         row: UnitRow<'_>,
         stats: &mut TreeStats,
     ) -> Result<(), Corrupt> {

@@ -12,8 +12,8 @@ use bristlecone_pmem::{Corrupt, Medium};
 
 impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// Cleans some records of the thread's lane, unless there are maintenance workers. Settles at
-    /// most one unit. The caller holds no latch. Damage is reported by the next operation that reads
-    /// it; until then its chunk is not used again.
+    /// most one unit. The caller holds no latch. Damage is reported by the next operation that
+    /// meets it; the chunk is not used again.
     pub(super) fn clean(&self, is_behind: bool, guard: &Guard) {
         if !is_behind && self.maintainers.are_registered::<M>() {
             return;

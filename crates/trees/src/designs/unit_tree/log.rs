@@ -16,7 +16,7 @@
 //! 4. Chunks are added while the logs have room for fewer records than a share of the slots of all
 //!    leaves. A clean chunk beyond that is removed. The list has both links in DRAM.
 
-use super::record::{self, CHUNK_MAX, LogChunk, LogRecord, Position};
+use super::record::{self, CHUNK_MAX, Position, RecordChunk, VersionedChange};
 use crate::inner::{Arena, load, store};
 use crate::lanes::{LANES, own_lane};
 use crate::leaf_table::EntryChange;
@@ -86,7 +86,7 @@ type LaneGuard<'a, M> = (&'a Lane, Exclusive<OnDram<'a, M>>);
 pub(super) struct OldRecord {
     pub(super) position: Position,
     /// The record; `None` if there is none at the position.
-    pub(super) record: Option<LogRecord>,
+    pub(super) record: Option<VersionedChange>,
     total: u64,
 }
 
@@ -138,9 +138,9 @@ impl<M: Medium> Logs<M> {
     }
 
     #[inline(always)]
-    fn chunk<'p>(&self, pool: &'p Pool<M>, number: usize) -> Result<LogChunk<'p>, Corrupt> {
+    fn chunk<'p>(&self, pool: &'p Pool<M>, number: usize) -> Result<RecordChunk<'p>, Corrupt> {
         let at = load::<M>(&self.chunks.get(number)[AT]);
-        LogChunk::at(pool, PmPtr::new(at), self.lines)
+        RecordChunk::at(pool, PmPtr::new(at), self.lines)
     }
 
     /// Returns the change of the record at `position`, to which a row refers. A writer may run at
@@ -156,7 +156,7 @@ impl<M: Medium> Logs<M> {
         &self,
         pool: &Pool<M>,
         position: Position,
-    ) -> Result<Option<LogRecord>, Corrupt> {
+    ) -> Result<Option<VersionedChange>, Corrupt> {
         Ok(self.chunk(pool, position.chunk)?.record(pool.medium(), position.number))
     }
 
@@ -167,7 +167,7 @@ impl<M: Medium> Logs<M> {
     ///
     /// ```text
     /// add a chunk, or renew it          if the last one is full
-    /// W C F record |                    as `LogChunk::write`      budget: 1 line, 1 fence
+    /// W C F record |                    as `RecordChunk::write`      budget: 1 line, 1 fence
     /// ```
     pub(super) fn append(
         &self,
@@ -189,7 +189,7 @@ impl<M: Medium> Logs<M> {
         let version = version.max(get(&lane.base));
         let position =
             Position { chunk: get(&lane.chunk) as usize - 1, number: get(&lane.number) as usize };
-        let record = LogRecord { change, version };
+        let record = VersionedChange { change, version };
         self.chunk(pool, position.chunk)?.write(pool.medium(), position.number, &record);
         let _ = pool.medium().fence();
         set(&lane.number, position.number as u64 + 1);
@@ -258,7 +258,7 @@ impl<M: Medium> Logs<M> {
         let Ok(at) = pool.reserve(record::bytes_of(self.lines)) else { return Ok(None) };
         let word = &root[CHUNKS];
         let next = PmPtr::new(medium.load(word));
-        LogChunk::begin(pool, (at, self.lines), next, base)?;
+        RecordChunk::begin(pool, (at, self.lines), next, base)?;
         medium.commit(word, at.offset(), medium.fence());
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::UnitChunkVolatile)) {
             let _ = medium.persist(core::slice::from_ref(word));
@@ -397,7 +397,7 @@ impl<M: Medium> Logs<M> {
         let most = (pool.medium().len() / record::bytes_of(self.lines)).min(CHUNK_MAX as u64);
         let (mut at, mut found) = (PmPtr::new(pool.medium().load(&root[CHUNKS])), Vec::new());
         while !at.is_null() {
-            let next = LogChunk::open(pool, at, self.lines)?;
+            let next = RecordChunk::open(pool, at, self.lines)?;
             if found.len() as u64 >= most {
                 let (at, what) = (at.offset(), "endless list of log chunks");
                 return Err(Corrupt { at, what, expected: most, found: most + 1 });
@@ -426,7 +426,7 @@ impl<M: Medium> Logs<M> {
         &self,
         pool: &'p Pool<M>,
         number: usize,
-    ) -> Result<impl Iterator<Item = (Position, LogRecord)> + 'p, Corrupt> {
+    ) -> Result<impl Iterator<Item = (Position, VersionedChange)> + 'p, Corrupt> {
         let chunk = self.chunk(pool, number)?;
         chunk.verify(pool.medium())?;
         let record = move |at| {

@@ -111,19 +111,19 @@ const fn place_of(number: usize) -> (usize, usize) {
 
 /// A chunk of a log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LogChunk<'a> {
+pub(super) struct RecordChunk<'a> {
     pub(super) at: PmPtr,
     words: &'a [PmWord],
 }
 
 /// A record: a change, and the version of the leaf that it makes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LogRecord {
+pub(super) struct VersionedChange {
     pub(super) change: EntryChange,
     pub(super) version: u64,
 }
 
-impl<'a> LogChunk<'a> {
+impl<'a> RecordChunk<'a> {
     /// Makes a newly reserved block an empty chunk, before the chunk at `next`. Durable after the
     /// next fence.
     pub(super) fn begin<M: Medium>(
@@ -160,7 +160,7 @@ impl<'a> LogChunk<'a> {
         at: PmPtr,
         lines: usize,
     ) -> Result<PmPtr, Corrupt> {
-        let chunk = LogChunk::at(pool, at, lines)?;
+        let chunk = RecordChunk::at(pool, at, lines)?;
         let load = |word: usize| pool.medium().load(&chunk.words[word]);
         for (word, expected) in [(HEAD, MAGIC), (LINES, lines as u64)] {
             let found = load(word);
@@ -213,7 +213,7 @@ impl<'a> LogChunk<'a> {
     /// C last word     8 B        crash before C: no record
     /// F line
     /// ```
-    pub(super) fn write<M: Medium>(self, medium: &M, number: usize, record: &LogRecord) {
+    pub(super) fn write<M: Medium>(self, medium: &M, number: usize, record: &VersionedChange) {
         let (line, place) = place_of(number);
         let words = self.line(line);
         let offset = record.version - self.base(medium);
@@ -258,7 +258,7 @@ impl<'a> LogChunk<'a> {
     }
 
     /// Returns the record with this number; `None` if there is none.
-    pub(super) fn record<M: Medium>(self, medium: &M, number: usize) -> Option<LogRecord> {
+    pub(super) fn record<M: Medium>(self, medium: &M, number: usize) -> Option<VersionedChange> {
         let (line, place) = place_of(number);
         let words = self.line(line);
         let last = medium.load(&words[LAST]);
@@ -270,7 +270,10 @@ impl<'a> LogChunk<'a> {
             1 => medium.load(&words[VERSIONS]) >> VERSION_BITS,
             _ => last,
         } & u64::from(u32::MAX);
-        Some(LogRecord { change: self.change(medium, number), version: self.base(medium) + offset })
+        Some(VersionedChange {
+            change: self.change(medium, number),
+            version: self.base(medium) + offset,
+        })
     }
 
     /// Checks the lines of records.

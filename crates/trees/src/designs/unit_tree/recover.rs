@@ -7,7 +7,7 @@
 //!    crash of a recovery needs nothing else.
 
 use super::log::{Logs, ROOT_WORDS};
-use super::record::{LogRecord, Position};
+use super::record::{Position, VersionedChange};
 use super::rows::{Pending, REFERENCES, Rows, UnitRow, tag_of};
 use super::settle::no_space;
 use super::unit::{STAMP_MAX, UNITS, UnitLeaf, UnitWord, check_stamp, home_of};
@@ -30,16 +30,16 @@ const PART_LEAVES_MIN: usize = 512;
 const SMALL_PART_LEAVES: usize = 2;
 
 /// A leaf of the list, and its low key.
-pub(super) struct LinkedLeaf<K: Key> {
+pub(super) struct ListedLeaf<K: Key> {
     pub(super) at: PmPtr,
     pub(super) word: u64,
     pub(super) low: K::Owned,
 }
 
 /// A record that an open finds, and its key.
-struct OldRecord<K: Key> {
+struct FoundRecord<K: Key> {
     position: Position,
-    record: LogRecord,
+    record: VersionedChange,
     key: K::Owned,
 }
 
@@ -72,7 +72,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let mut index = Self::assemble(pool, block)?;
         index.build(
-            &[LinkedLeaf { at: leaf, word: 0, low: K::least() }],
+            &[ListedLeaf { at: leaf, word: 0, low: K::least() }],
             &[Completed { stamp, spilled: 0 }],
         )?;
         index.log.set_clocks(stamp);
@@ -94,7 +94,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// Builds rows without references, and inner nodes, over `leaves`.
     fn build(
         &mut self,
-        leaves: &[LinkedLeaf<K>],
+        leaves: &[ListedLeaf<K>],
         completed: &[Completed],
     ) -> Result<(), PoolError> {
         let separated = leaves.iter().zip(completed).map(|(leaf, completed)| SeparatedLeaf {
@@ -137,9 +137,9 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     ///
     /// # Errors
     /// The list or a header is damaged.
-    pub(super) fn walk(&self) -> Result<Vec<LinkedLeaf<K>>, Corrupt> {
+    pub(super) fn walk(&self) -> Result<Vec<ListedLeaf<K>>, Corrupt> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
-        let mut leaves = Vec::<LinkedLeaf<K>>::new();
+        let mut leaves = Vec::<ListedLeaf<K>>::new();
         let mut at = PmPtr::new(medium.load(&self.root_words()?[0]));
         loop {
             let leaf = UnitLeaf::<BYTES>::new(pool, at)?;
@@ -150,7 +150,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                 let what = "low key of a leaf in the list";
                 return Err(Corrupt { at: at.offset(), what, expected: 0, found: word });
             }
-            leaves.push(LinkedLeaf { at, word, low });
+            leaves.push(ListedLeaf { at, word, low });
             at = leaf.next(medium)?;
             if at.is_null() {
                 return Ok(leaves);
@@ -161,7 +161,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// Completes all leaves, in parallel; see [`complete`](Self::complete).
     fn complete_all(
         &self,
-        leaves: &[LinkedLeaf<K>],
+        leaves: &[ListedLeaf<K>],
         is_crashed: bool,
     ) -> Result<Vec<Completed>, Corrupt> {
         let threads = thread_count::<M>(self.pool.medium().len());
@@ -200,7 +200,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// An entry is out of the leaf's range, or twice in it; a stamp is out of range.
     fn complete(
         &self,
-        linked: &LinkedLeaf<K>,
+        linked: &ListedLeaf<K>,
         high: Option<&K::Owned>,
         is_crashed: bool,
         blocks: &mut Vec<(PmPtr, u64)>,
@@ -270,7 +270,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                 check_stamp(self.root, record.version)?;
                 newest = newest.max(record.version);
                 let key = K::read_entry(&self.pool, record.change.entry)?;
-                group.push(OldRecord { position, record, key });
+                group.push(FoundRecord { position, record, key });
                 if group.len() == BATCH {
                     self.refer_to_group(&group)?;
                     group.clear();
@@ -303,7 +303,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
 
     /// Makes rows refer to those of at most [`BATCH`] records that count. The reads for one record
     /// overlap with those for others.
-    fn refer_to_group(&self, group: &[OldRecord<K>]) -> Result<(), Corrupt> {
+    fn refer_to_group(&self, group: &[FoundRecord<K>]) -> Result<(), Corrupt> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let keys: Vec<_> = group.iter().map(|old| K::borrow(&old.key)).collect();
         let mut routes = [None; BATCH];
@@ -340,7 +340,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// The row has no room for a reference.
     fn refer_to(
         &self,
-        &OldRecord { position, record, ref key }: &OldRecord<K>,
+        &FoundRecord { position, record, ref key }: &FoundRecord<K>,
         row: UnitRow<'_>,
         leaf: UnitLeaf<'_, BYTES>,
         hash: u64,

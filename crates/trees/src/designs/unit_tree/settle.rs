@@ -9,7 +9,7 @@ use crate::leaf::slots;
 use crate::leaf_table::EntryChange;
 use crate::spec::Cost;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
-use bristlecone_pmem::{Corrupt, Defect, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
 
 /// Returns the cost of the units that a write may settle: all of its leaf, and one whose old record
 /// is cleaned.
@@ -25,6 +25,18 @@ pub(super) struct Unlogged {
     pub(super) change: EntryChange,
     /// The reference of its key, if there is one.
     pub(super) replaced: Option<usize>,
+}
+
+/// What changes have made of a leaf.
+struct Written {
+    /// The slots of each unit that will be valid.
+    valid: [u64; UNITS],
+    /// The lines to flush, as bits.
+    dirty: u64,
+    /// `true` if keys with the home may lie in other units.
+    spilled: bool,
+    /// The number of referenced keys that no unit had.
+    fresh: usize,
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
@@ -73,65 +85,98 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         home: usize,
         unlogged: Option<&Unlogged>,
     ) -> Result<(), Corrupt> {
-        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let medium = self.pool.medium();
         let references = row.of_home::<M>(home);
         let replaced = unlogged.and_then(|unlogged| unlogged.replaced);
-        let mut changes = [EntryChange::default(); REFERENCES + 1];
-        let (mut count, mut pending) = (0, row.pending::<M>());
+        let mut changes = Vec::with_capacity(REFERENCES + 1);
+        let mut pending = row.pending::<M>();
         for at in slots(references) {
-            let change = self.log.change(pool, row.position::<M>(at))?;
+            let change = self.log.change(&self.pool, row.position::<M>(at))?;
             pending.removed -= usize::from(change.is_removed);
             if replaced != Some(at) {
-                changes[count] = change;
-                count += 1;
+                changes.push((change, true));
             }
         }
-        let logged = count;
         if let Some(unlogged) = unlogged {
-            changes[count] = unlogged.change;
-            count += 1;
+            changes.push((unlogged.change, replaced.is_some()));
         }
         let before = leaf.unit_words(medium);
-        let mut valid = before.map(UnitWord::valid);
+        let is_spilled = row.is_spilled::<M>(home);
+        let written = self.write_changes(leaf, (home, is_spilled), before, &changes)?;
+        row.add_spilled::<M>(u64::from(written.spilled) << home);
+        for line in slots(written.dirty) {
+            medium.flush(leaf.line(line));
+        }
+        let is_early = M::INJECTS_DEFECTS && medium.injects(Defect::UnitStampEarly);
+        let fenced = (written.dirty != 0 && !is_early).then(|| medium.fence());
+        let stamp = if references == 0 { before[home].stamp() } else { row.version::<M>() };
+        self.commit_units(leaf, (home, stamp), (before, written.valid), fenced);
+        pending.count -= references.count_ones() as usize;
+        pending.fresh -= written.fresh;
+        row.drop_all::<M>(references, pending);
+        Ok(())
+    }
+
+    /// Writes changes of keys with this home to a latched leaf with these commit words. A change
+    /// comes with `true` if the row refers to a record of its key. The caller flushes the lines.
+    ///
+    /// # Errors
+    /// As [`settle_unit`](Self::settle_unit).
+    fn write_changes(
+        &self,
+        leaf: UnitLeaf<'_, BYTES>,
+        (home, spilled): (usize, bool),
+        before: [UnitWord; UNITS],
+        changes: &[(EntryChange, bool)],
+    ) -> Result<Written, Corrupt> {
+        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let valid = before.map(UnitWord::valid);
+        let mut written = Written { valid, dirty: 0, spilled, fresh: 0 };
         // A slot that comes free here is not used again here.
         let mut taken = valid;
-        let (mut dirty, mut spilled, mut fresh) = (0u64, row.is_spilled::<M>(home), 0);
-        for (number, change) in changes[..count].iter().enumerate() {
+        for (change, is_referenced) in changes {
             let key = K::read_entry(pool, change.entry)?;
-            let found = leaf.find::<K, M>(pool, (home, spilled), K::borrow(&key))?;
-            let is_referenced = number < logged || replaced.is_some();
-            fresh += usize::from(found.is_none() && is_referenced);
-            let Place { unit, slot } = match (found, change.is_removed) {
-                (Some((place, _)), true) => {
-                    valid[place.unit] &= !(1 << place.slot);
-                    continue;
+            let place = (home, written.spilled);
+            let found = leaf.find::<K, M>(pool, place, K::borrow(&key))?.map(|(place, _)| place);
+            written.fresh += usize::from(found.is_none() && *is_referenced);
+            if change.is_removed {
+                if let Some(Place { unit, slot }) = found {
+                    written.valid[unit] &= !(1 << slot);
                 }
-                (None, true) => continue,
-                (Some((place, _)), false) => place,
-                (None, false) => {
+                continue;
+            }
+            let Place { unit, slot } = match found {
+                Some(place) => place,
+                None => {
                     let unit = UnitLeaf::<BYTES>::unit_for(home, taken);
                     let unit = unit.ok_or_else(|| no_space(leaf))?;
                     Place { unit, slot: taken[unit].trailing_ones() as usize }
                 }
             };
-            let bit = 1 << slot;
             let [key_word, value_word] = UnitLeaf::<BYTES>::indices(Place { unit, slot });
-            if valid[unit] & bit == 0 {
+            if found.is_none() {
                 medium.store(&leaf.words[key_word], change.entry.key);
-                dirty |= 1 << (key_word / LINE_WORDS);
-                spilled |= unit != home;
+                written.dirty |= 1 << (key_word / LINE_WORDS);
+                written.spilled |= unit != home;
             }
             medium.store(&leaf.words[value_word], change.entry.value);
-            dirty |= 1 << (value_word / LINE_WORDS);
-            valid[unit] |= bit;
-            taken[unit] |= bit;
+            written.dirty |= 1 << (value_word / LINE_WORDS);
+            written.valid[unit] |= 1 << slot;
+            taken[unit] |= 1 << slot;
         }
-        row.add_spilled::<M>(u64::from(spilled) << home);
-        let is_early = M::INJECTS_DEFECTS && medium.injects(Defect::UnitStampEarly);
-        for line in slots(dirty) {
-            medium.flush(leaf.line(line));
-        }
-        let mut fenced = (dirty != 0 && !is_early).then(|| medium.fence());
+        Ok(written)
+    }
+
+    /// Sets the valid slots of the units of a latched leaf, and the stamp of `home`, after all
+    /// others. `fenced` is the fence of the entries, if there are any. Durable on return.
+    fn commit_units(
+        &self,
+        leaf: UnitLeaf<'_, BYTES>,
+        (home, stamp): (usize, u64),
+        (before, valid): ([UnitWord; UNITS], [u64; UNITS]),
+        mut fenced: Option<Fenced>,
+    ) {
+        let medium = self.pool.medium();
         let mut changes_others = false;
         for unit in (0..UNITS).filter(|&unit| unit != home) {
             let word = UnitWord::new(valid[unit], before[unit].stamp());
@@ -144,7 +189,6 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         if changes_others && !(M::INJECTS_DEFECTS && medium.injects(Defect::UnitSpillLate)) {
             fenced = Some(medium.fence());
         }
-        let stamp = if references == 0 { before[home].stamp() } else { row.version::<M>() };
         let (word, home_word) = (UnitWord::new(valid[home], stamp), leaf.commit_word(home));
         if word != before[home] {
             match fenced {
@@ -153,10 +197,6 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             }
             let _ = medium.persist(core::slice::from_ref(home_word));
         }
-        pending.count -= references.count_ones() as usize;
-        pending.fresh -= fresh;
-        row.drop_all::<M>(references, pending);
-        Ok(())
     }
 
     /// Returns the number of keys in a latched leaf with these references.
