@@ -284,9 +284,8 @@ macro_rules! for_each_design {
                 $crate::designs::CellTree<256>,
                 $crate::designs::CellTree<512>,
             ],
-            "unit-tree" => $crate::designs::UnitTree<256>, [
+            "unit-tree" => $crate::designs::UnitTree<512>, [
                 $crate::designs::UnitTree<1024>,
-                $crate::designs::UnitTree<256>,
                 $crate::designs::UnitTree<512>,
             ],
             "bristlecone" => $crate::designs::Bristlecone, [

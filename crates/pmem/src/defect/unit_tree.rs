@@ -17,13 +17,6 @@ defects! {
         "the stamp of a full home may persist before the entries that lie in another unit",
         "settled units",
     ),
-    /// The new leaf of a split has stamps of 0.
-    UnitRightUnstamped = own(
-        "unit-tree",
-        "unit-right-unstamped",
-        "old records of keys that moved to a new leaf count again",
-        "log records and splits",
-    ),
     /// A merge leaves the stamps of the left leaf.
     UnitMergeStamp = own(
         "unit-tree",

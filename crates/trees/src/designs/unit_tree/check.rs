@@ -1,12 +1,12 @@
 //! The check of the whole index.
 
 use super::UnitTreeIndex;
-use super::record::Position;
+use super::record::{Position, VersionedChange};
 use super::recover::ListedLeaf;
 use super::rows::{UnitRow, tag_of};
 use super::unit::{UNITS, UnitLeaf, home_of};
 use crate::index::{TreeError, TreeStats};
-use crate::inner::InnerNodes;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::Key;
 use crate::leaf_table::check_range;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -44,7 +44,38 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             let high = by_chain.get(at + 1).map(|next| &next.low);
             self.check_leaf((linked, high), row, &mut stats)?;
         }
+        for number in self.log.numbers() {
+            for (_, record) in self.log.records_in(&self.pool, number)? {
+                self.check_record(&record)?;
+            }
+        }
         Ok(stats)
+    }
+
+    /// Checks that a record that counts is the newest of its key, or that the row refers to a newer
+    /// one.
+    fn check_record(&self, record: &VersionedChange) -> Result<(), Corrupt> {
+        let key = K::read_entry(&self.pool, record.change.entry)?;
+        let hash = K::hash(K::borrow(&key));
+        let route = self.inner.seek::<K>(&self.pool, K::borrow(&key), Direction::Key)?;
+        let row = self.rows.row(route.leaf.offset() as usize);
+        let leaf = self.leaf(row)?;
+        if record.version <= leaf.word(self.pool.medium(), home_of(hash)).stamp() {
+            return Ok(());
+        }
+        let state = self.key_state(row, leaf, (K::borrow(&key), hash))?;
+        let newest = match state.reference {
+            Some((at, _)) => {
+                let position = Position::of_word(row.position::<M>(at));
+                self.log.record(&self.pool, position)?.map_or(0, |newest| newest.version)
+            }
+            None => 0,
+        };
+        if newest >= record.version {
+            return Ok(());
+        }
+        let what = "log record that counts, without a reference";
+        Err(Corrupt { at: leaf.at.offset(), what, expected: record.version, found: newest })
     }
 
     fn check_leaf(

@@ -238,12 +238,13 @@ impl<M: Medium> Logs<M> {
         Ok(true)
     }
 
-    /// Adds a chunk to the list and returns its number; `None` if there is no space.
+    /// Adds a chunk to the list and returns its number; `None` if there is no space. The caller
+    /// fences before it acknowledges a record in it.
     ///
     /// ```text
     /// N chunk |
     /// C chunks     8 B       crash before C: the chunk is unreachable and free
-    /// F that word |          a record in it may be acknowledged
+    /// F that word            durable after the next fence, that of the first record
     /// ```
     fn add_chunk(
         &self,
@@ -261,7 +262,7 @@ impl<M: Medium> Logs<M> {
         RecordChunk::begin(pool, (at, self.lines), next, base)?;
         medium.commit(word, at.offset(), medium.fence());
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::UnitChunkVolatile)) {
-            let _ = medium.persist(core::slice::from_ref(word));
+            medium.flush(core::slice::from_ref(word));
         }
         Ok(Some(self.note_chunk(at)))
     }

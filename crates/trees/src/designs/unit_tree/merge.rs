@@ -3,7 +3,7 @@
 use super::UnitTreeIndex;
 use super::rows::UnitRow;
 use super::settle::no_space;
-use super::unit::{Place, UNITS, UnitLeaf, UnitWord};
+use super::unit::{Place, UnitLeaf, UnitWord};
 use crate::index::TreeError;
 use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Key};
@@ -63,12 +63,12 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     ///
     /// ```text
     /// settle_leaf of both
-    /// W entries in free slots of the left leaf, F their lines |
-    /// C commit words of the left leaf, F |     stamps no lower than any record of either leaf;
-    ///                                          crash before the next C: recovery removes the
-    ///                                          entries that are not below the low key of the leaf
+    /// W entries in free slots of the left leaf, F their lines
+    /// W commit words of the left leaf, F |     stamps no lower than any record of either leaf;
+    ///                                          crash before C: recovery removes the entries that
+    ///                                          are not below the low key of the leaf
     /// C next of the left leaf, F its line |    -> durable     budget: lines of the entries, units,
-    ///                                          1 more; 3 fences
+    ///                                          1 more; 2 fences
     /// ```
     fn merge(
         &self,
@@ -145,17 +145,10 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         for line in slots(dirty) {
             medium.flush(left_leaf.line(line));
         }
-        if dirty != 0 {
-            let _ = medium.fence();
-        }
-        let mut lines = 0u64;
-        for unit in 0..UNITS {
-            let word = UnitWord::new(valid[unit], stamp(unit));
-            medium.store(left_leaf.commit_word(unit), word.bits());
-            lines |= 1 << left_leaf.line_of(unit);
-        }
-        for line in slots(lines) {
-            medium.flush(left_leaf.line(line));
+        for (unit, valid) in valid.into_iter().enumerate() {
+            let commit_word = left_leaf.commit_word(unit);
+            medium.store(commit_word, UnitWord::new(valid, stamp(unit)).bits());
+            medium.flush(core::slice::from_ref(commit_word));
         }
         let _ = medium.fence();
         Ok(())

@@ -2,13 +2,12 @@
 
 use super::UnitTreeIndex;
 use super::rows::UnitRow;
-use super::unit::{UNITS, UnitLeaf, UnitWord};
+use super::unit::{UnitLeaf, UnitWord};
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
 use crate::key::{self, Key};
-use crate::leaf::slots;
 use bristlecone_pmem::sync::{Exclusive, OnDram};
-use bristlecone_pmem::{Defect, Medium, PmPtr, PoolError};
+use bristlecone_pmem::{Medium, PmPtr, PoolError};
 
 impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// Settles a latched leaf that has no slot for a new key, and splits it if removes have made
@@ -33,9 +32,10 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// N right leaf, low key |    its stamps are the version of the leaf: no record that there is
     ///                            counts in it
     /// C next, F its line |       crash before C: the right leaf is unreachable, free
-    /// W commit words without the moved entries, F their lines |
-    ///         -> durable         crash before: recovery removes what is not below the low key of
-    ///                            the right leaf      budget: lines of a leaf + 5, 3 fences
+    /// R commit words without the moved entries      recovery removes what is not below the low key
+    ///                            of the right leaf
+    /// F their lines |            only if keys have records, which a remove in the right leaf frees
+    ///         -> durable         budget: lines of a leaf + 1, 2 fences; 4 and 1 more with records
     /// ```
     fn cut(&self, row: UnitRow<'_>, leaf: UnitLeaf<'_, BYTES>) -> Result<(), TreeError> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
@@ -54,21 +54,20 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         let right = UnitLeaf::<BYTES>::new(pool, at)?;
         let hashed = moved.iter().map(|(key, entry)| (*entry, K::hash(K::borrow(key))));
         let version = row.version::<M>();
-        let is_lost = M::INJECTS_DEFECTS && medium.injects(Defect::UnitRightUnstamped);
-        let stamp = if is_lost { 0 } else { version };
-        let spilled = right.format(medium, (word, leaf.next(medium)?, stamp), hashed);
+        let spilled = right.format(medium, (word, leaf.next(medium)?, version), hashed);
         let _ = medium.fence();
         leaf.set_next(medium, at);
         let _ = medium.fence();
         for (unit, valid) in valid.into_iter().enumerate() {
-            let stamp = leaf.word(medium, unit).stamp();
-            medium.store(leaf.commit_word(unit), UnitWord::new(valid, stamp).bits());
+            let (word, commit_word) = (leaf.word(medium, unit), leaf.commit_word(unit));
+            medium.store(commit_word, UnitWord::new(valid, word.stamp()).bits());
+            if !K::EXACT {
+                medium.flush(core::slice::from_ref(commit_word));
+            }
         }
-        let lines: u64 = (0..UNITS).fold(0, |lines, unit| lines | 1 << leaf.line_of(unit));
-        for line in slots(lines) {
-            medium.flush(leaf.line(line));
+        if !K::EXACT {
+            let _ = medium.fence();
         }
-        let _ = medium.fence();
         let number = self.rows.take::<M>(at, version, spilled);
         self.inner.post::<K>(pool, K::borrow(&separator), word, PmPtr::new(number as u64))?;
         Ok(())

@@ -1,6 +1,6 @@
 //! The layout of a leaf: four units.
 //!
-//! A unit of `BYTES` / 4 bytes, with n slots (15 in 256 B, 7 in 128 B, 3 in 64 B):
+//! A unit of `BYTES` / 4 bytes, with n slots (15 in 256 B, 7 in 128 B):
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
@@ -157,11 +157,6 @@ impl<'a, const BYTES: usize> UnitLeaf<'a, BYTES> {
     pub(super) fn entry<M: Medium>(self, medium: &M, place: Place) -> Entry {
         let [key, value] = Self::indices(place);
         Entry::plain(medium.load(&self.words[key]), medium.load(&self.words[value]))
-    }
-
-    /// Returns the number of the line with the commit word of `unit`.
-    pub(super) const fn line_of(self, unit: usize) -> usize {
-        unit * Self::UNIT_WORDS / LINE_WORDS
     }
 
     /// Returns the words of a line.
