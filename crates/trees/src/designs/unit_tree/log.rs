@@ -179,7 +179,7 @@ impl<M: Medium> Logs<M> {
         let (lane, _held) = self.lock_own();
         let version = get(&lane.clock).max(newest) + 1;
         let is_reachable = |version: u64| {
-            version.saturating_sub(get(&lane.base)) <= u64::from(u32::MAX)
+            u32::try_from(version.saturating_sub(get(&lane.base))).is_ok()
                 && get(&lane.number) < self.records() as u64
                 && get(&lane.chunk) != 0
         };
@@ -299,16 +299,13 @@ impl<M: Medium> Logs<M> {
         let [at, before, behind] = self.chunks.get(number);
         let [at, before, behind] = [load::<M>(at), get(before), get(behind)];
         let next = behind.checked_sub(1).map_or(0, |next| get(&self.chunks.get(next as usize)[AT]));
-        match before.checked_sub(1) {
-            Some(before) => {
-                self.chunk(pool, before as usize)?.set_next(medium, PmPtr::new(next));
-                set(&self.chunks.get(before as usize)[BEHIND], behind);
-            }
-            None => {
-                medium.store(&root[CHUNKS], next);
-                let _ = medium.persist(&root[CHUNKS..=CHUNKS]);
-                set(&self.first, behind);
-            }
+        if let Some(before) = before.checked_sub(1) {
+            self.chunk(pool, before as usize)?.set_next(medium, PmPtr::new(next));
+            set(&self.chunks.get(before as usize)[BEHIND], behind);
+        } else {
+            medium.store(&root[CHUNKS], next);
+            let _ = medium.persist(&root[CHUNKS..=CHUNKS]);
+            set(&self.first, behind);
         }
         if let Some(behind) = behind.checked_sub(1) {
             set(&self.chunks.get(behind as usize)[BEFORE], before);

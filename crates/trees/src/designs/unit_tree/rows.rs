@@ -57,7 +57,7 @@ pub(super) const fn tag_of(hash: u64) -> u8 {
 /// The rows of all leaves.
 #[derive(Debug)]
 pub(super) struct Rows {
-    rows: Arena<WORDS>,
+    arena: Arena<WORDS>,
     /// The number of rows in use, for writers, who take no lock for it.
     count: AtomicU64,
     /// The numbers of rows that have become full, for maintenance workers.
@@ -66,19 +66,19 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new() -> Result<Self, PoolError> {
-        Ok(Self { rows: Arena::new()?, count: AtomicU64::new(0), full: Mutex::default() })
+        Ok(Self { arena: Arena::new()?, count: AtomicU64::new(0), full: Mutex::default() })
     }
 
     /// Returns the row with this number.
     #[inline(always)]
     pub(super) fn row(&self, number: usize) -> UnitRow<'_> {
-        UnitRow { number, words: self.rows.get(number) }
+        UnitRow { number, words: self.arena.get(number) }
     }
 
     /// Takes a row for the leaf at `leaf`, in which these homes have keys in other units, and
     /// returns its number.
     pub(super) fn take<M: Medium>(&self, leaf: PmPtr, version: u64, spilled: u64) -> usize {
-        let number = self.rows.take();
+        let number = self.arena.take();
         let row = self.row(number);
         self.count.fetch_add(1, Ordering::Relaxed);
         store::<M>(&row.words[PLACE], leaf.offset());
@@ -89,7 +89,7 @@ impl Rows {
     /// Returns a row that has no references to the arena.
     pub(super) fn put_back(&self, number: usize) {
         self.count.fetch_sub(1, Ordering::Relaxed);
-        self.rows.put_back(number);
+        self.arena.put_back(number);
     }
 
     /// Notes that a row is full.
@@ -104,7 +104,7 @@ impl Rows {
 
     /// Returns one more than the greatest number ever taken.
     pub(super) fn end(&self) -> usize {
-        self.rows.end()
+        self.arena.end()
     }
 
     /// Returns the number of rows in use.
@@ -113,12 +113,12 @@ impl Rows {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.rows.bytes()
+        self.arena.bytes()
     }
 
     #[inline(always)]
     pub(super) fn prefetch(&self, number: usize) {
-        self.rows.prefetch(number);
+        self.arena.prefetch(number);
     }
 }
 

@@ -145,13 +145,12 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                 }
                 continue;
             }
-            let Place { unit, slot } = match found {
-                Some(place) => place,
-                None => {
-                    let unit = UnitLeaf::<BYTES>::unit_for(home, taken);
-                    let unit = unit.ok_or_else(|| no_space(leaf))?;
-                    Place { unit, slot: taken[unit].trailing_ones() as usize }
-                }
+            let Place { unit, slot } = if let Some(place) = found {
+                place
+            } else {
+                let unit = UnitLeaf::<BYTES>::unit_for(home, taken);
+                let unit = unit.ok_or_else(|| no_space(leaf))?;
+                Place { unit, slot: taken[unit].trailing_ones() as usize }
             };
             let [key_word, value_word] = UnitLeaf::<BYTES>::indices(Place { unit, slot });
             if found.is_none() {

@@ -32,10 +32,9 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     /// N right leaf, low key |    its stamps are the version of the leaf: no record that there is
     ///                            counts in it
     /// C next, F its line |       crash before C: the right leaf is unreachable, free
-    /// R commit words without the moved entries      recovery removes what is not below the low key
-    ///                            of the right leaf
-    /// F their lines |            only if keys have records, which a remove in the right leaf frees
-    ///         -> durable         budget: lines of a leaf + 1, 2 fences; 4 and 1 more with records
+    /// W commit words without the moved entries, F their lines |
+    ///         -> durable         crash before: recovery removes what is not below the low key of
+    ///                            the right leaf      budget: lines of a leaf + 5, 3 fences
     /// ```
     fn cut(&self, row: UnitRow<'_>, leaf: UnitLeaf<'_, BYTES>) -> Result<(), TreeError> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
@@ -61,13 +60,9 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         for (unit, valid) in valid.into_iter().enumerate() {
             let (word, commit_word) = (leaf.word(medium, unit), leaf.commit_word(unit));
             medium.store(commit_word, UnitWord::new(valid, word.stamp()).bits());
-            if !K::EXACT {
-                medium.flush(core::slice::from_ref(commit_word));
-            }
+            medium.flush(core::slice::from_ref(commit_word));
         }
-        if !K::EXACT {
-            let _ = medium.fence();
-        }
+        let _ = medium.fence();
         let number = self.rows.take::<M>(at, version, spilled);
         self.inner.post::<K>(pool, K::borrow(&separator), word, PmPtr::new(number as u64))?;
         Ok(())

@@ -124,20 +124,15 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                 row.set_version::<M>(version);
                 let pending = row.pending::<M>();
                 let removed = pending.removed + usize::from(change.is_removed);
-                match state.reference {
-                    Some((at, former)) => {
-                        let removed = removed - usize::from(former.is_removed);
-                        row.replace::<M>(at, position.word(), Pending { removed, ..pending });
-                    }
-                    None => {
-                        let fresh = pending.fresh + usize::from(state.entry.is_none());
-                        let pending = Pending { fresh, removed, ..pending };
-                        row.add::<M>(tag_of(hash), position.word(), pending);
-                        if pending.count + 1 == REFERENCES && self.maintainers.are_registered::<M>()
-                        {
-                            self.rows.note_full(row);
-                        }
-                    }
+                if let Some((at, former)) = state.reference {
+                    let removed = removed - usize::from(former.is_removed);
+                    row.replace::<M>(at, position.word(), Pending { removed, ..pending });
+                    return Ok(true);
+                }
+                let fresh = pending.fresh + usize::from(state.entry.is_none());
+                row.add::<M>(tag_of(hash), position.word(), Pending { fresh, removed, ..pending });
+                if pending.count + 1 == REFERENCES && self.maintainers.are_registered::<M>() {
+                    self.rows.note_full(row);
                 }
                 return Ok(true);
             }
