@@ -108,8 +108,18 @@ fn lock<M: Medium>(latch: &AtomicU64) -> Exclusive<OnDram<'_, M>> {
 }
 
 impl<M: Medium> Logs<M> {
-    /// Returns logs without chunks in a pool of `pool_bytes` bytes.
-    pub(super) fn new(pool_bytes: u64) -> Result<Self, PoolError> {
+    /// Returns the logs of an index with this root block, before their chunks are found. All chunks
+    /// have one size, also when the pool has grown since the first.
+    ///
+    /// # Errors
+    /// The header of the first chunk is damaged.
+    pub(super) fn new(pool: &Pool<M>, root: &[PmWord]) -> Result<Self, PoolError> {
+        let first = PmPtr::new(pool.medium().load(&root[CHUNKS]));
+        let lines = if first.is_null() {
+            record::lines(pool.medium().len())
+        } else {
+            RecordChunk::lines(pool, first)?
+        };
         Ok(Self {
             lanes: Box::new(core::array::from_fn(|_| Lane::default())),
             chunks: Arena::new()?,
@@ -117,7 +127,7 @@ impl<M: Medium> Logs<M> {
             waiting: Mutex::default(),
             first: AtomicU64::new(0),
             growth: AtomicU64::new(0),
-            lines: record::lines(pool_bytes),
+            lines,
             medium: PhantomData,
         })
     }

@@ -47,6 +47,8 @@ pub(super) const CHUNK_MAX: usize = (1 << (u32::BITS - NUMBER_BITS)) - 1;
 
 /// `UnitLog1` in ASCII.
 const MAGIC: u64 = 0x556E_6974_4C6F_6731;
+/// The numbers of lines that a chunk can have.
+const SIZES: [usize; 3] = [4, 64, LINES_MAX];
 const LINES_MAX: usize = 1 << 10;
 const _: () = assert!(records_of(LINES_MAX) < 1 << NUMBER_BITS);
 
@@ -66,10 +68,11 @@ const CHECK_SHIFT: u32 = 37;
 /// Returns the lines of a chunk in a pool of `pool_bytes` bytes: 64 KiB in one of 64 MiB, 4 KiB in
 /// one of a MiB, else 256 B.
 pub(super) const fn lines(pool_bytes: u64) -> usize {
+    let [small, middle, large] = SIZES;
     match pool_bytes {
-        0..0x10_0000 => 4,
-        0x10_0000..0x400_0000 => 64,
-        _ => LINES_MAX,
+        0..0x10_0000 => small,
+        0x10_0000..0x400_0000 => middle,
+        _ => large,
     }
 }
 
@@ -148,6 +151,21 @@ impl<'a> RecordChunk<'a> {
         lines: usize,
     ) -> Result<Self, Corrupt> {
         Ok(Self { at, words: pool.words(at, lines * LINE_WORDS)? })
+    }
+
+    /// Returns the lines of the chunk at `at`, a pointer read from the pool.
+    ///
+    /// # Errors
+    /// No chunk has so many lines.
+    pub(super) fn lines<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<usize, Corrupt> {
+        let found = pool.medium().load(&pool.words(at, LINE_WORDS)?[LINES]);
+        match SIZES.into_iter().find(|&lines| lines as u64 == found) {
+            Some(lines) => Ok(lines),
+            None => {
+                let (at, what) = (at.offset(), "lines of a chunk of the log");
+                Err(Corrupt { at, what, expected: LINES_MAX as u64, found })
+            }
+        }
     }
 
     /// Checks the header of the chunk at `at`, a pointer read from the pool, and returns the next

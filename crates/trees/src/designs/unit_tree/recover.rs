@@ -83,7 +83,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         Ok(Self {
             inner: Inner::build(&[SeparatedLeaf::default()], K::EXACT)?,
             rows: Rows::new()?,
-            log: Logs::new(pool.medium().len())?,
+            log: Logs::new(&pool, pool.words(root, ROOT_WORDS)?)?,
             pool,
             root,
             maintainers: Maintainers::default(),

@@ -30,6 +30,9 @@ use parking_lot::Mutex;
 /// The most references of a row.
 pub(super) const REFERENCES: usize = 30;
 
+/// The most rows that wait for maintenance workers.
+const FULL_MAX: usize = 1 << 10;
+
 const WORDS: usize = 22;
 const LATCH: usize = 0;
 const PLACE: usize = 1;
@@ -92,9 +95,12 @@ impl Rows {
         self.arena.put_back(number);
     }
 
-    /// Notes that a row is full.
+    /// Notes that a row is full, unless workers leave many such rows.
     pub(super) fn note_full(&self, row: UnitRow<'_>) {
-        self.full.lock().push(row.number);
+        let mut full = self.full.lock();
+        if full.len() < FULL_MAX {
+            full.push(row.number);
+        }
     }
 
     /// Returns a row that was full, and forgets it.

@@ -85,6 +85,29 @@ fn pairs_survive_crashes_and_closes() {
     survives_crashes_and_closes::<SmallIndex<Mapped>>();
 }
 
+/// The size of a chunk follows from that of the pool at the first one.
+#[test]
+fn logs_are_found_again_when_the_pool_has_grown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+    let index = Index::create(Arc::new(pool), "t").unwrap();
+    for key in 0..1000 {
+        index.insert(key, key).unwrap();
+    }
+    index.pool.reserve(1 << 26).unwrap();
+    for key in 0..1000 {
+        index.update(key, key + 1).unwrap();
+    }
+    drop(index);
+    let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert!(pool.medium().len() > 1 << 26);
+    let index = Index::open(Arc::new(pool), "t", opened).unwrap();
+    assert_eq!(index.check().unwrap().keys, 1000);
+    assert!((0..1000).all(|key| index.get(key).unwrap() == Some(key + 1)));
+}
+
 #[test]
 fn keys_with_one_home_fill_their_leaves() {
     let index = on_dram::<Index<Mapped>, u64>();
