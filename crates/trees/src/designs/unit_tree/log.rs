@@ -248,13 +248,13 @@ impl<M: Medium> Logs<M> {
         Ok(true)
     }
 
-    /// Adds a chunk to the list and returns its number; `None` if there is no space. The caller
-    /// fences before it acknowledges a record in it.
+    /// Adds a chunk to the list and returns its number; `None` if there is no space. Durable on
+    /// return.
     ///
     /// ```text
     /// N chunk |
     /// C chunks     8 B       crash before C: the chunk is unreachable and free
-    /// F that word            durable after the next fence, that of the first record
+    /// F that word |          -> durable
     /// ```
     fn add_chunk(
         &self,
@@ -272,7 +272,8 @@ impl<M: Medium> Logs<M> {
         RecordChunk::begin(pool, (at, self.lines), next, base)?;
         medium.commit(word, at.offset(), medium.fence());
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::UnitChunkVolatile)) {
-            medium.flush(core::slice::from_ref(word));
+            // Fenced under the latch: a thread that removes a chunk behind it relies on it.
+            let _ = medium.persist(core::slice::from_ref(word));
         }
         Ok(Some(self.note_chunk(at)))
     }

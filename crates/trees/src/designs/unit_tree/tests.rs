@@ -108,6 +108,27 @@ fn logs_are_found_again_when_the_pool_has_grown() {
     assert!((0..1000).all(|key| index.get(key).unwrap() == Some(key + 1)));
 }
 
+/// A version that is far above the base of a chunk needs another base, and an empty chunk.
+#[test]
+fn versions_that_leap_renew_the_chunks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+    let index = Index::create(Arc::new(pool), "t").unwrap();
+    let (mut model, mut state) = (BTreeMap::new(), 5);
+    for session in 0..4 {
+        run_session(&index, &mut model, &mut state, 500);
+        index.log.set_clocks((session + 1) << 33);
+    }
+    run_session(&index, &mut model, &mut state, 500);
+    drop(index);
+    let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    let index = Index::open(Arc::new(pool), "t", opened).unwrap();
+    index.check().unwrap();
+    assert!(pairs(&index) == model);
+}
+
 #[test]
 fn keys_with_one_home_fill_their_leaves() {
     let index = on_dram::<Index<Mapped>, u64>();
