@@ -159,13 +159,9 @@ impl<'a> RecordChunk<'a> {
     /// No chunk has so many lines.
     pub(super) fn lines<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<usize, Corrupt> {
         let found = pool.medium().load(&pool.words(at, LINE_WORDS)?[LINES]);
-        match SIZES.into_iter().find(|&lines| lines as u64 == found) {
-            Some(lines) => Ok(lines),
-            None => {
-                let (at, what) = (at.offset(), "lines of a chunk of the log");
-                Err(Corrupt { at, what, expected: LINES_MAX as u64, found })
-            }
-        }
+        let lines = SIZES.into_iter().find(|&lines| lines as u64 == found);
+        let (at, what, expected) = (at.offset(), "lines of a chunk of the log", LINES_MAX as u64);
+        lines.ok_or(Corrupt { at, what, expected, found })
     }
 
     /// Checks the header of the chunk at `at`, a pointer read from the pool, and returns the next
