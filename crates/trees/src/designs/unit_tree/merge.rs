@@ -39,7 +39,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             let low = K::read(&self.pool, word)?;
             drop(held); // Rows are latched from left to right.
             let Some(left) = self.latch_left(K::borrow(&low))? else { continue };
-            if self.merge(left, key, (at, &low, word), guard)? {
+            if self.merge(left, (at, &low, word), guard)? {
                 return Ok(());
             }
         }
@@ -57,9 +57,8 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         Ok(latch.upgrade(version).map(|held| (row, held)))
     }
 
-    /// Moves the entries of the leaf at `at`, which covers `key`, to its latched left neighbour,
-    /// which takes over its range, and unlinks the leaf. `low` is its low key, with the separator
-    /// word. Returns `false` if another thread has changed one of them. Durable on return.
+    /// Moves the entries of the leaf at `at` to its latched left neighbour, which takes over its
+    /// range, and unlinks the leaf. `low` is its low key, with the separator word. Returns `false` if another thread has changed one of them. Durable on return.
     ///
     /// ```text
     /// settle_leaf of both
@@ -73,7 +72,6 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     fn merge(
         &self,
         (left, _left_held): Latched<'_, M>,
-        key: K::Ref<'_>,
         (at, low, word): (PmPtr, &K::Owned, u64),
         guard: &Guard,
     ) -> Result<bool, TreeError> {
@@ -108,7 +106,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         self.move_left(leaf, (left, left_leaf), stamp)?;
         left_leaf.set_next(medium, leaf.next(medium)?);
         let _ = medium.fence();
-        self.inner.unlink::<K>(pool, key, PmPtr::new(number as u64))?;
+        self.inner.unlink::<K>(pool, K::borrow(low), PmPtr::new(number as u64))?;
         pool.retire(at, BYTES as u64, guard);
         drop(held);
         self.rows.put_back(number);

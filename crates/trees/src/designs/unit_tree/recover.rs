@@ -359,7 +359,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             let other = Position::of_word(row.position::<M>(at));
             let other = self.log.record(pool, other)?.map_or(0, |other| other.version);
             if record.version > other {
-                let removed = removed - usize::from(former.is_removed);
+                let removed = removed.saturating_sub(usize::from(former.is_removed));
                 row.replace::<M>(at, position.word(), Pending { removed, ..pending });
             }
             return Ok(());

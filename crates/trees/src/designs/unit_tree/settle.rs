@@ -27,7 +27,7 @@ pub(super) struct Unlogged {
     pub(super) replaced: Option<usize>,
 }
 
-/// What changes have made of a leaf.
+/// The state of a leaf whose changes are written and not committed.
 struct Written {
     /// The slots of each unit that will be valid.
     valid: [u64; UNITS],
@@ -92,7 +92,8 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         let mut pending = row.pending::<M>();
         for at in slots(references) {
             let change = self.log.change(&self.pool, row.position::<M>(at))?;
-            pending.removed -= usize::from(change.is_removed);
+            // Damage may have made a record a remove.
+            pending.removed = pending.removed.saturating_sub(usize::from(change.is_removed));
             if replaced != Some(at) {
                 changes.push((change, true));
             }
@@ -112,7 +113,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         let stamp = if references == 0 { before[home].stamp() } else { row.version::<M>() };
         self.commit_units(leaf, (home, stamp), (before, written.valid), fenced);
         pending.count -= references.count_ones() as usize;
-        pending.fresh -= written.fresh;
+        pending.fresh = pending.fresh.saturating_sub(written.fresh);
         row.drop_all::<M>(references, pending);
         Ok(())
     }

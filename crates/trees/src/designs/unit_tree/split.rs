@@ -47,13 +47,14 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                 valid[place.unit] &= !(1 << place.slot);
             }
         }
+        let next = leaf.next(medium)?;
         let word = K::store_separator(pool, K::borrow(&separator))?;
         let free_separator = |_: &PoolError| key::free_separator::<K, M>(pool, word);
         let at = pool.reserve(BYTES as u64).inspect_err(free_separator)?;
         let right = UnitLeaf::<BYTES>::new(pool, at)?;
         let hashed = moved.iter().map(|(key, entry)| (*entry, K::hash(K::borrow(key))));
         let version = row.version::<M>();
-        let spilled = right.format(medium, (word, leaf.next(medium)?, version), hashed);
+        let spilled = right.format(medium, (word, next, version), hashed);
         let _ = medium.fence();
         leaf.set_next(medium, at);
         let _ = medium.fence();

@@ -1,5 +1,7 @@
 use super::*;
-use crate::leaf_table::testing::{cost, counted, pairs, random};
+use crate::leaf_table::testing::{
+    cost, counted, pairs, random, run_session, survives_crashes_and_closes,
+};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, FileOptions};
 use std::collections::BTreeMap;
@@ -29,54 +31,6 @@ fn a_logged_write_costs_one_line_and_one_fence() {
         assert_eq!(index.get(key).unwrap(), None);
     }
     assert_eq!(index.check().unwrap().keys, 18);
-}
-
-fn run_session<I: PmIndex<Mapped, u64>>(
-    index: &I,
-    model: &mut BTreeMap<u64, u64>,
-    state: &mut u64,
-    keys: u64,
-) {
-    for step in 0..4000 {
-        let key = random(state) % keys;
-        match random(state) % 6 {
-            0..3 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step)),
-            3 => {
-                let old = model.get(&key).copied();
-                assert_eq!(index.update(key, step).unwrap(), old);
-                old.map(|_| model.insert(key, step));
-            }
-            _ => assert_eq!(index.remove(key).unwrap(), model.remove(&key)),
-        }
-        assert_eq!(index.get(key).unwrap(), model.get(&key).copied());
-    }
-    assert_eq!(index.check().unwrap().keys, model.len() as u64);
-}
-
-fn survives_crashes_and_closes<I: PmIndex<Mapped, u64>>() {
-    let dir = tempfile::tempdir().unwrap();
-    for keys in [20, 3000] {
-        let path = dir.path().join(format!("{keys}.pool"));
-        let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
-        let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
-        let mut index = I::create(Arc::new(pool), "t").unwrap();
-        let (mut model, mut state) = (BTreeMap::new(), keys);
-        for session in 0..6 {
-            run_session(&index, &mut model, &mut state, keys);
-            if session % 2 == 0 {
-                drop(index);
-            } else {
-                Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
-            }
-            let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
-            assert_eq!(opened == Opened::Clean, session % 2 == 1);
-            index = I::open(Arc::new(pool), "t", opened).unwrap();
-            let stats = index.check().unwrap();
-            // The pool itself has one block.
-            assert_eq!(index.pool().usage().blocks, stats.blocks + 1, "session {session}");
-            assert!(pairs(&index) == model, "session {session}");
-        }
-    }
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                 let pending = row.pending::<M>();
                 let removed = pending.removed + usize::from(change.is_removed);
                 if let Some((at, former)) = state.reference {
-                    let removed = removed - usize::from(former.is_removed);
+                    let removed = removed.saturating_sub(usize::from(former.is_removed));
                     row.replace::<M>(at, position.word(), Pending { removed, ..pending });
                     return Ok(true);
                 }
