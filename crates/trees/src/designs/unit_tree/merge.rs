@@ -58,7 +58,8 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
     }
 
     /// Moves the entries of the leaf at `at` to its latched left neighbour, which takes over its
-    /// range, and unlinks the leaf. `low` is its low key, with the separator word. Returns `false` if another thread has changed one of them. Durable on return.
+    /// range, and unlinks the leaf. `low` is its low key, with the separator word. Returns `false`
+    /// if another thread has changed one of them. Durable on return.
     ///
     /// ```text
     /// settle_leaf of both
