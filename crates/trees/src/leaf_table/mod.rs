@@ -13,6 +13,7 @@
 //!    changed, so a stale row is never used.
 
 mod contents;
+mod range;
 mod read;
 mod scan;
 mod write;
@@ -23,6 +24,7 @@ use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
 pub(crate) use contents::Contents;
+pub(crate) use range::LeafRange;
 pub(crate) use read::{get, get_value, multi_get, multi_get_values};
 pub(crate) use scan::{
     KeyedEntries, RowCopy, check_range, misplaced, misplaced_key, no_progress, scan,

@@ -21,7 +21,7 @@ use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
 use crate::leaf::slots;
-use crate::leaf_table::misplaced_key;
+use crate::leaf_table::LeafRange;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
@@ -319,10 +319,8 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
             }
         }
     }
-    let mut range = LeafRange::<K>::new(low, high);
-    if injects(Defect::RangeIgnored) {
-        range.high = None;
-    }
+    let high = high.filter(|_| !injects(Defect::RangeIgnored));
+    let range = LeafRange::<K>::new(low, high);
     let (mut notes, mut tags, mut count) = (Notes::of(C::KIND), Tags::default(), 0);
     for (index, word) in words.iter_mut().enumerate() {
         for slot in slots(word.valid()) {
@@ -331,7 +329,7 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
             if range.is_behind(pool, leaf.at, entry)? {
                 if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
                     let hidden = 1 << C::KIND.number((index, slot));
-                    notes = notes.with_hidden::<C>(hidden, range.end.unwrap_or(0));
+                    notes = notes.with_hidden::<C>(hidden, range.end().unwrap_or(0));
                 } else {
                     *word = leaf.cell::<C>(index).without(medium, *word, 1 << slot);
                 }
@@ -386,48 +384,5 @@ fn store_words<C: CellLayout, M: Medium>(medium: &M, leaf: CellLeaf<'_>, words: 
     }
     if is_changed {
         let _ = medium.fence();
-    }
-}
-
-/// The range of a leaf, with the prefixes of the keys that bound it.
-struct LeafRange<'a, K: Key> {
-    low: &'a K::Owned,
-    high: Option<&'a K::Owned>,
-    least: u64,
-    end: Option<u64>,
-}
-
-impl<'a, K: Key> LeafRange<'a, K> {
-    fn new(low: &'a K::Owned, high: Option<&'a K::Owned>) -> Self {
-        let prefix = |key| K::prefix(K::borrow(key));
-        Self { low, high, least: prefix(low), end: high.map(prefix) }
-    }
-
-    /// Returns `true` if the key of an entry lies in the range of the right neighbour, which has
-    /// the entry, too. The prefixes alone tell most keys.
-    ///
-    /// # Errors
-    /// The key is below the range, or damaged.
-    #[inline(always)]
-    fn is_behind<M: Medium>(
-        &self,
-        pool: &Pool<M>,
-        at: PmPtr,
-        entry: Entry,
-    ) -> Result<bool, Corrupt> {
-        let prefix = if K::PREFIX_IN_ENTRY { Some(K::entry_prefix(pool, entry)?) } else { None };
-        let is_above = prefix.is_some_and(|prefix| prefix > self.least);
-        if !is_above && K::order_entry(pool, entry, K::borrow(self.low))?.is_lt() {
-            return Err(misplaced_key(at, entry.key));
-        }
-        if prefix.zip(self.end).is_some_and(|(prefix, end)| prefix < end) {
-            return Ok(false);
-        }
-        let Some(high) = self.high.map(K::borrow) else { return Ok(false) };
-        if K::order_entry(pool, entry, high)?.is_lt() {
-            return Ok(false);
-        }
-        K::verify_mismatch(pool, entry, high)?;
-        Ok(true)
     }
 }

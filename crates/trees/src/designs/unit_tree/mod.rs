@@ -26,7 +26,8 @@
 //! | `write`, `clean` | write operations; settling old records before their chunk is used again |
 //! | `split`, `merge` | splits; merges of sparse leaves |
 //! | `leaf_table` | the read side of a leaf and its row |
-//! | `recover`, `check` | creating, opening, recovering, closing; checking |
+//! | `recover`, `refer` | creating, opening, recovering, closing; references to old records |
+//! | `check` | checking |
 
 mod check;
 mod clean;
@@ -35,6 +36,7 @@ mod log;
 mod merge;
 mod record;
 mod recover;
+mod refer;
 mod rows;
 mod settle;
 mod split;
