@@ -57,6 +57,17 @@ impl<const WORDS: usize> Arena<WORDS> {
         })
     }
 
+    /// Returns the first of `count` free blocks with successive indices.
+    pub(crate) fn take_all(&self, count: usize) -> usize {
+        let mut free = self.free.lock();
+        let first = free.next;
+        free.next += count;
+        if count > 0 {
+            self.blocks.extend(free.next - 1);
+        }
+        first
+    }
+
     /// Frees a block. A reader may still read it: it finds a node, but not the one that it looked
     /// for.
     pub(crate) fn put_back(&self, index: usize) {

@@ -12,8 +12,8 @@
 //!    version after it has read; a writer upgrades it to the latch. Either fails if the row
 //!    changed, so a stale row is never used.
 
+mod bounds;
 mod contents;
-mod range;
 mod read;
 mod scan;
 mod write;
@@ -23,8 +23,8 @@ use crate::key::{Key, Value};
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
+pub(crate) use bounds::LeafBounds;
 pub(crate) use contents::Contents;
-pub(crate) use range::LeafRange;
 pub(crate) use read::{get, get_value, multi_get, multi_get_values};
 pub(crate) use scan::{
     KeyedEntries, RowCopy, check_range, misplaced, misplaced_key, no_progress, scan,

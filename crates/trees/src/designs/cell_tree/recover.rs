@@ -21,7 +21,7 @@ use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
 use crate::leaf::slots;
-use crate::leaf_table::LeafRange;
+use crate::leaf_table::LeafBounds;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
@@ -320,7 +320,7 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
         }
     }
     let high = high.filter(|_| !injects(Defect::RangeIgnored));
-    let range = LeafRange::<K>::new(low, high);
+    let range = LeafBounds::<K>::new(low, high);
     let (mut notes, mut tags, mut count) = (Notes::of(C::KIND), Tags::default(), 0);
     for (index, word) in words.iter_mut().enumerate() {
         for slot in slots(word.valid()) {

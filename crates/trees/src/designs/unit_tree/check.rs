@@ -45,9 +45,8 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             self.check_leaf((linked, high), row, &mut stats)?;
         }
         for number in self.log.numbers() {
-            for (_, record) in self.log.records_in(&self.pool, number)? {
-                self.check_record(&record)?;
-            }
+            let check = |_, record| self.check_record(&record);
+            self.log.for_each_record(&self.pool, number, check)?;
         }
         Ok(stats)
     }

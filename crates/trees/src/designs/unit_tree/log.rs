@@ -427,29 +427,30 @@ impl<M: Medium> Logs<M> {
         (0..self.chunks.end()).filter(is_used).collect()
     }
 
-    /// Returns the records of a chunk, with their positions.
+    /// Calls `visit` with the position of each record of a chunk, and the record.
     ///
     /// # Errors
-    /// The check of a line does not fit.
-    pub(super) fn records_in<'p>(
+    /// The check of a line does not fit; or an error of `visit`.
+    pub(super) fn for_each_record(
         &self,
-        pool: &'p Pool<M>,
-        number: usize,
-    ) -> Result<impl Iterator<Item = (Position, VersionedChange)> + 'p, Corrupt> {
-        let chunk = self.chunk(pool, number)?;
-        chunk.verify(pool.medium())?;
-        let record = move |at| {
-            let position = Position { chunk: number, number: at };
-            chunk.record(pool.medium(), at).map(|record| (position, record))
-        };
-        Ok((0..self.records()).filter_map(record))
+        pool: &Pool<M>,
+        chunk: usize,
+        mut visit: impl FnMut(Position, VersionedChange) -> Result<(), Corrupt>,
+    ) -> Result<(), Corrupt> {
+        let records = self.chunk(pool, chunk)?;
+        records.for_each(pool.medium(), |number, record| visit(Position { chunk, number }, record))
     }
 
     /// Returns the greatest base of a chunk.
     pub(super) fn greatest_base(&self, pool: &Pool<M>) -> Result<u64, Corrupt> {
         self.numbers()
             .into_iter()
-            .try_fold(0, |most, number| Ok(most.max(self.chunk(pool, number)?.base(pool.medium()))))
+            .try_fold(0, |most, number| self.base(pool, number).map(|base| base.max(most)))
+    }
+
+    /// Returns what the offsets of versions in a chunk are added to.
+    pub(super) fn base(&self, pool: &Pool<M>, number: usize) -> Result<u64, Corrupt> {
+        Ok(self.chunk(pool, number)?.base(pool.medium()))
     }
 
     /// Makes all versions that follow greater than `version`.

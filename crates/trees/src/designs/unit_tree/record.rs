@@ -33,7 +33,7 @@ use crate::key::Entry;
 use crate::leaf::link;
 use crate::leaf_table::EntryChange;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, checksum, checksum_append};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, checksum};
 
 /// The records of a line.
 const LINE_RECORDS: usize = 3;
@@ -41,7 +41,7 @@ const LINE_RECORDS: usize = 3;
 const STRIPE: usize = 3;
 const STRIPE_RECORDS: usize = STRIPE * LINE_RECORDS;
 /// The bits of a record's number in a position; the rest is the number of its chunk.
-const NUMBER_BITS: u32 = 12;
+pub(super) const NUMBER_BITS: u32 = 12;
 /// The greatest number of a chunk.
 pub(super) const CHUNK_MAX: usize = (1 << (u32::BITS - NUMBER_BITS)) - 1;
 
@@ -110,6 +110,13 @@ impl Position {
 const fn place_of(number: usize) -> (usize, usize) {
     let (stripe, within) = (number / STRIPE_RECORDS, number % STRIPE_RECORDS);
     (1 + stripe * STRIPE + within % STRIPE, within / STRIPE)
+}
+
+/// Returns the number of the record in this place of a line.
+#[inline(always)]
+const fn number_of(line: usize, place: usize) -> usize {
+    let (stripe, within) = ((line - 1) / STRIPE, (line - 1) % STRIPE);
+    stripe * STRIPE_RECORDS + place * STRIPE + within
 }
 
 /// A chunk of a log.
@@ -199,6 +206,7 @@ impl<'a> RecordChunk<'a> {
         let _ = medium.persist(&self.words[NEXT..=NEXT]);
     }
 
+    #[inline(always)]
     fn line(self, line: usize) -> &'a [PmWord] {
         &self.words[line * LINE_WORDS..(line + 1) * LINE_WORDS]
     }
@@ -264,7 +272,11 @@ impl<'a> RecordChunk<'a> {
     /// caller validates.
     #[inline(always)]
     pub(super) fn change<M: Medium>(self, medium: &M, number: usize) -> EntryChange {
-        let (line, place) = place_of(number);
+        self.change_at(medium, place_of(number))
+    }
+
+    #[inline(always)]
+    fn change_at<M: Medium>(self, medium: &M, (line, place): (usize, usize)) -> EntryChange {
         let words = self.line(line);
         let is_removed = medium.load(&words[LAST]) >> (REMOVED_SHIFT as usize + place) & 1 == 1;
         let (key, value) = (medium.load(&words[2 * place]), medium.load(&words[2 * place + 1]));
@@ -273,7 +285,15 @@ impl<'a> RecordChunk<'a> {
 
     /// Returns the record with this number; `None` if there is none.
     pub(super) fn record<M: Medium>(self, medium: &M, number: usize) -> Option<VersionedChange> {
-        let (line, place) = place_of(number);
+        self.record_at(medium, place_of(number))
+    }
+
+    #[inline(always)]
+    fn record_at<M: Medium>(
+        self,
+        medium: &M,
+        (line, place): (usize, usize),
+    ) -> Option<VersionedChange> {
         let words = self.line(line);
         let last = medium.load(&words[LAST]);
         if (last & COUNT) >> COUNT_SHIFT <= place as u64 {
@@ -284,41 +304,60 @@ impl<'a> RecordChunk<'a> {
             1 => medium.load(&words[VERSIONS]) >> VERSION_BITS,
             _ => last,
         } & u64::from(u32::MAX);
-        Some(VersionedChange {
-            change: self.change(medium, number),
-            version: self.base(medium) + offset,
-        })
+        let change = self.change_at(medium, (line, place));
+        Some(VersionedChange { change, version: self.base(medium) + offset })
     }
 
-    /// Checks the lines of records.
+    /// Calls `visit` with each record and its number.
     ///
     /// # Errors
-    /// The check of a line does not fit.
-    pub(super) fn verify<M: Medium>(self, medium: &M) -> Result<(), Corrupt> {
+    /// The check of a line does not fit; or an error of `visit`.
+    pub(super) fn for_each<M: Medium>(
+        self,
+        medium: &M,
+        mut visit: impl FnMut(usize, VersionedChange) -> Result<(), Corrupt>,
+    ) -> Result<(), Corrupt> {
         for line in 1..self.words.len() / LINE_WORDS {
-            let words = self.line(line);
-            let last = medium.load(&words[LAST]);
-            if last == 0 {
-                continue;
+            self.verify(medium, line)?;
+            for place in 0..LINE_RECORDS {
+                let Some(record) = self.record_at(medium, (line, place)) else { break };
+                visit(number_of(line, place), record)?;
             }
-            let (at, found) = (self.offset_of(line), last >> CHECK_SHIFT);
-            let expected = check_of(medium, at, words, last & ((1 << CHECK_SHIFT) - 1));
-            if last & COUNT == 0 || expected != found {
-                let what = "check of a line of log records";
-                return Err(Corrupt { at, what, expected, found });
-            }
+        }
+        Ok(())
+    }
+
+    /// Checks a line of records.
+    ///
+    /// # Errors
+    /// Its check does not fit.
+    #[inline(always)]
+    fn verify<M: Medium>(self, medium: &M, line: usize) -> Result<(), Corrupt> {
+        let words = self.line(line);
+        let last = medium.load(&words[LAST]);
+        if last == 0 {
+            return Ok(());
+        }
+        let (at, found) = (self.offset_of(line), last >> CHECK_SHIFT);
+        let expected = check_of(medium, at, words, last & ((1 << CHECK_SHIFT) - 1));
+        if last & COUNT == 0 || expected != found {
+            let what = "check of a line of log records";
+            return Err(Corrupt { at, what, expected, found });
         }
         Ok(())
     }
 }
 
 /// Returns the check of a line at `at` with these words, and `last` for its last one.
+#[inline(always)]
 fn check_of<M: Medium>(medium: &M, at: u64, words: &[PmWord], last: u64) -> u64 {
-    let count = ((last & COUNT) >> COUNT_SHIFT) as usize;
+    let count = (((last & COUNT) >> COUNT_SHIFT) as usize).min(LINE_RECORDS);
     let versions = medium.load(&words[VERSIONS]);
     let versions = if count < 2 { versions & u64::from(u32::MAX) } else { versions };
-    let pairs = words[..2 * count.min(LINE_RECORDS)].iter().map(|word| medium.load(word));
-    let sum = [at, last, versions].into_iter().chain(pairs);
-    let sum = sum.fold(checksum(&[]), |sum, word| checksum_append(sum, &word.to_le_bytes()));
-    u64::from(sum) >> (CHECK_SHIFT - u32::BITS)
+    let mut bytes = [[0; 8]; LINE_WORDS + 1];
+    (bytes[0], bytes[1], bytes[2]) = (at.to_le_bytes(), last.to_le_bytes(), versions.to_le_bytes());
+    for (bytes, word) in bytes[3..].iter_mut().zip(&words[..2 * count]) {
+        *bytes = medium.load(word).to_le_bytes();
+    }
+    u64::from(checksum(bytes[..3 + 2 * count].as_flattened())) >> (CHECK_SHIFT - u32::BITS)
 }

@@ -13,7 +13,7 @@ use super::{UnitTree, UnitTreeIndex};
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::Key;
-use crate::leaf_table::LeafRange;
+use crate::leaf_table::LeafBounds;
 use crate::maintenance::Maintainers;
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
@@ -60,9 +60,9 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let mut index = Self::assemble(pool, block)?;
-        let separated = index.take_rows(&[ListedLeaf { at: leaf, word: 0, low: K::least() }]);
-        index.rows.row(separated[0].leaf as usize).set_version::<M>(stamp);
-        index.inner = Inner::build(&separated, K::EXACT)?;
+        let row = index.rows.take::<M>(leaf, stamp, 0);
+        let separated = SeparatedLeaf { leaf: row as u64, ..SeparatedLeaf::default() };
+        index.inner = Inner::build(&[separated], K::EXACT)?;
         index.log.set_clocks(stamp);
         Ok(index)
     }
@@ -79,16 +79,6 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         })
     }
 
-    /// Takes a row without references for each of `leaves`.
-    fn take_rows(&self, leaves: &[ListedLeaf<K>]) -> Vec<SeparatedLeaf> {
-        let separated = leaves.iter().map(|leaf| SeparatedLeaf {
-            prefix: K::prefix(K::borrow(&leaf.low)),
-            word: leaf.word,
-            leaf: self.rows.take::<M>(leaf.at, 0, 0) as u64,
-        });
-        separated.collect()
-    }
-
     /// Opens an index. After a clean close, which leaves no logs, follows the links, in O(leaves).
     /// After a crash completes each leaf and reads the logs, in O(n), divided among the processors.
     pub(super) fn open_at(
@@ -101,7 +91,13 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         let is_crashed = opened == Opened::Crashed;
         let leaves = index.walk()?;
         index.log.find_chunks(&index.pool, index.root_words()?)?;
-        let separated = index.take_rows(&leaves);
+        let first = index.rows.take_all(leaves.len());
+        let separated = leaves.iter().enumerate().map(|(number, leaf)| SeparatedLeaf {
+            prefix: K::prefix(K::borrow(&leaf.low)),
+            word: leaf.word,
+            leaf: (first + number) as u64,
+        });
+        let separated: Vec<_> = separated.collect();
         let newest = index.recover(&leaves, &separated, is_crashed)?;
         if is_crashed {
             index.pool.mark(block, ROOT_BYTES)?;
@@ -164,16 +160,17 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
                 let row = separated[at].leaf as usize;
                 newest = self.complete(linked, row, is_crashed.then_some(&mut blocks))?.max(newest);
             }
-            self.pool.mark_all(&blocks)?;
-            let records = divided.iter().flat_map(|divided| &divided[part]);
-            Ok(self.refer_part(&separated[first..last], records)?.max(newest))
+            if is_crashed {
+                self.pool.mark_all(&blocks)?;
+            }
+            Ok(self.refer_part((part, &separated[first..last]), &divided)?.max(newest))
         });
-        newest.into_iter().try_fold(0, |newest, found: Result<u64, Corrupt>| {
-            found.map(|found| found.max(newest))
-        })
+        newest
+            .into_iter()
+            .try_fold(0, |newest, found: Result<u64, Corrupt>| found.map(|found| found.max(newest)))
     }
 
-    /// Makes a leaf of a crash image complete: it has no entry that its right neighbour has. Sets
+    /// Makes a leaf of a crash image complete: it has no entry that its right neighbour has. Begins
     /// its row, and returns its greatest stamp. Durable on return. Appends the blocks that it
     /// reaches to `blocks`. After a clean close, without `blocks`, reads the commit words alone.
     ///
@@ -202,9 +199,8 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             stamp = check_stamp(linked.at, word.stamp())?.max(stamp);
         }
         let row = self.rows.row(row);
-        row.set_version::<M>(stamp);
         let Some(blocks) = blocks else {
-            row.add_spilled::<M>((1 << UNITS) - 1);
+            row.begin::<M>(linked.at, stamp, (1 << UNITS) - 1);
             return Ok(stamp);
         };
         if let Some(next) = next {
@@ -212,7 +208,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         }
         let ignores = M::INJECTS_DEFECTS && medium.injects(Defect::UnitRangeIgnored);
         let high = next.map(|next| &next.low).filter(|_| !ignores);
-        let range = LeafRange::<K>::new(&linked.low, high);
+        let range = LeafBounds::<K>::new(&linked.low, high);
         let (mut kept, mut spilled) = (words.map(UnitWord::valid), 0);
         for (place, entry) in leaf.entries(medium) {
             if range.is_behind(pool, linked.at, entry)? {
@@ -224,7 +220,7 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
             blocks.extend(K::entry_block(pool, entry)?);
             blocks.extend(K::value_block(pool, entry)?);
         }
-        row.add_spilled::<M>(spilled);
+        row.begin::<M>(linked.at, stamp, spilled);
         let mut is_changed = false;
         for (unit, word) in words.into_iter().enumerate() {
             let complete = UnitWord::new(kept[unit], word.stamp());

@@ -82,11 +82,16 @@ impl Rows {
     /// returns its number.
     pub(super) fn take<M: Medium>(&self, leaf: PmPtr, version: u64, spilled: u64) -> usize {
         let number = self.arena.take();
-        let row = self.row(number);
         self.count.fetch_add(1, Ordering::Relaxed);
-        store::<M>(&row.words[PLACE], leaf.offset());
-        store::<M>(&row.words[VERSION], version | spilled << SPILLED_SHIFT);
+        self.row(number).begin::<M>(leaf, version, spilled);
         number
+    }
+
+    /// Takes `count` rows with successive numbers, which the caller [begins](UnitRow::begin), and
+    /// returns the first number.
+    pub(super) fn take_all(&self, count: usize) -> usize {
+        self.count.fetch_add(count as u64, Ordering::Relaxed);
+        self.arena.take_all(count)
     }
 
     /// Returns a row that has no references to the arena.
@@ -146,6 +151,12 @@ pub(crate) struct UnitRow<'a> {
 }
 
 impl<'a> UnitRow<'a> {
+    /// Makes the row that of the leaf at `leaf`, without references.
+    pub(super) fn begin<M: Medium>(self, leaf: PmPtr, version: u64, spilled: u64) {
+        store::<M>(&self.words[PLACE], leaf.offset());
+        store::<M>(&self.words[VERSION], version | spilled << SPILLED_SHIFT);
+    }
+
     #[inline(always)]
     pub(super) fn latch<M: Medium>(self) -> Latch<OnDram<'a, M>> {
         OnDram::latch(&self.words[LATCH])

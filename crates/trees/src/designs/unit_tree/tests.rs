@@ -159,3 +159,32 @@ fn random_updates_settle_a_unit_for_many() {
     assert!(settled <= 0.1, "{settled} units settled for an update");
     assert!(keys_per_leaf >= 39.0, "{keys_per_leaf}");
 }
+
+/// More leaves than a part of a recovery has; random keys, and keys in a cluster.
+#[test]
+fn many_leaves_open_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+    let pool = Pool::create(Mapped::create(&path, 1 << 26, &options).unwrap()).unwrap();
+    let index = Index::create(Arc::new(pool), "t").unwrap();
+    let (mut model, mut state) = (BTreeMap::new(), 3);
+    for step in 0..60_000 {
+        let key = if step % 2 == 0 { random(&mut state) } else { step % 9_000 + (1 << 50) };
+        index.upsert(key, step).unwrap();
+        model.insert(key, step);
+        if step % 3 == 0 {
+            let removed = random(&mut state) % 9_000 + (1 << 50);
+            assert_eq!(index.remove(removed).unwrap(), model.remove(&removed));
+        }
+    }
+    drop(index);
+    for _ in 0..2 {
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        assert_eq!(opened, Opened::Crashed);
+        let index = Index::open(Arc::new(pool), "t", opened).unwrap();
+        let stats = index.check().unwrap();
+        assert!(stats.leaves > 600, "{} leaves", stats.leaves);
+        assert!(pairs(&index) == model);
+    }
+}

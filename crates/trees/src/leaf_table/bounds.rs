@@ -5,14 +5,14 @@ use crate::key::{Entry, Key};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
 /// The range of a leaf, with the prefixes of the keys that bound it.
-pub(crate) struct LeafRange<'a, K: Key> {
+pub(crate) struct LeafBounds<'a, K: Key> {
     low: &'a K::Owned,
     high: Option<&'a K::Owned>,
     least: u64,
     end: Option<u64>,
 }
 
-impl<'a, K: Key> LeafRange<'a, K> {
+impl<'a, K: Key> LeafBounds<'a, K> {
     pub(crate) fn new(low: &'a K::Owned, high: Option<&'a K::Owned>) -> Self {
         let prefix = |key| K::prefix(K::borrow(key));
         Self { low, high, least: prefix(low), end: high.map(prefix) }
