@@ -188,8 +188,11 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
     #[inline(always)]
     fn content_sum<R: ReadWords<W>>(self, medium: &R, word: CommitWord<C>) -> u64 {
         let sum = |slot| self.sum(slot, self.entry_of(medium, slot, word));
-        let empty = if word.is_used() { self.empty_sum() } else { 0 };
-        slots(word.valid()).fold(empty, |all, slot| all ^ sum(slot))
+        let mask = |is_set: bool| 0u64.wrapping_sub(u64::from(is_set));
+        let empty = self.empty_sum() & mask(word.is_used());
+        // Free slots are summed, too: a branch for each would be mispredicted often.
+        (0..C::KIND.slots())
+            .fold(empty, |all, slot| all ^ sum(slot) & mask(word.valid() >> slot & 1 == 1))
     }
 
     /// Returns the plain word in which `slot`, which is free in `word`, holds `entry`, whose key

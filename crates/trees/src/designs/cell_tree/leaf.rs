@@ -64,7 +64,7 @@ pub(super) const fn cells_of(bytes: usize) -> usize {
 }
 
 /// The place of an entry in its leaf, and the entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) cell: usize,
     pub(super) slot: usize,

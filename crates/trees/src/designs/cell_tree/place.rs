@@ -29,7 +29,8 @@ impl Candidates {
     /// Returns `true` if `cell` is one of the near cells.
     #[inline(always)]
     pub(super) fn is_near(self, cell: usize) -> bool {
-        self.0.contains(&cell)
+        // A product, not a branch: about half of the entries are in their first near cell.
+        (self.0[0] ^ cell) * (self.0[1] ^ cell) == 0
     }
 
     /// Yields the other ones of `cells` cells, in the order in which inserts and lookups try them.

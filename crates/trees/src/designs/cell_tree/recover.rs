@@ -1,9 +1,9 @@
 //! Creating, opening, recovering and closing an index.
 //!
 //! 1. An open after a clean close loads the inner nodes. After a crash, or without them, it follows
-//!    the links, and threads then settle parts of the chain. Settling changes one leaf alone, so
-//!    the parts are independent. A thread flushes the cells that it changes, with one fence for
-//!    each leaf.
+//!    the links, and threads settle parts of the chain meanwhile. Settling changes one leaf alone,
+//!    and neither its link nor its low key, so the parts are independent. A thread flushes the cells
+//!    that it changes, with one fence for each leaf.
 //! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled
 //!    leaf changes when it is settled again. So a crash of a recovery needs nothing else. A later
 //!    [epoch](super::epoch) is stored when all leaves are settled.
@@ -11,8 +11,8 @@
 use super::batch::Batches;
 use super::cell::NewCell;
 use super::epoch::{Ended, epoch_after};
-use super::leaf::{CellLeaf, kind_of, unfindable};
-use super::place::Candidates;
+use super::leaf::{CellLeaf, Placed, kind_of, unfindable};
+use super::place::{Candidates, ENTRIES_MAX};
 use super::rows::{CELLS_MAX, LeafWordTable, Notes, Tags};
 use super::word::{CellKind, CellLayout, CommitWord, UNKNOWN_TAG, tag_of, with_kind};
 use super::{CellTree, CellTreeIndex};
@@ -20,17 +20,17 @@ use crate::checkpoint;
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
-use crate::leaf::slots;
 use crate::leaf_table::LeafBounds;
-use crate::parallel::{in_parallel, thread_count};
+use crate::parallel::{in_pipeline, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
 use core::marker::PhantomData;
+use core::mem;
 use std::sync::Arc;
 
-/// The fewest leaves for each thread of a recovery, and at a
+/// The leaves that a thread of a recovery takes at a time, and at a
 /// [small scale](Medium::has_small_scale).
-const PART_LEAVES_MIN: usize = 512;
+const PART_LEAVES: usize = 512;
 const SMALL_PART_LEAVES: usize = 2;
 /// The number of collected blocks at which they are marked, all under one lock; and at a small
 /// scale.
@@ -55,11 +55,10 @@ struct Link<K: Key> {
     low: K::Owned,
 }
 
-/// A part of the chain, for one thread: its leaves, and the one behind them, if there is one.
-struct Part<'a, K: Key> {
-    links: &'a [Link<K>],
-    /// The number of leaves of the part.
-    count: usize,
+/// A part of the chain: its leaves, and the key that ends the range of the last one.
+struct Part<K: Key> {
+    links: Vec<Link<K>>,
+    high: Option<K::Owned>,
 }
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
@@ -162,50 +161,48 @@ fn recover<K: Key, M: Medium>(
     rows: &LeafWordTable,
     ended: Option<Ended>,
 ) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
-    let mut chain = Vec::new();
-    walk::<K, M>(pool, first, bytes, &mut |leaf, (low, word), _| {
-        chain.push(Link::<K> { at: leaf.at, word, low: low.clone() });
-        Ok(())
-    })?;
     let threads = thread_count::<M>(pool.medium().len());
-    let share = if M::has_small_scale() {
-        SMALL_PART_LEAVES
-    } else {
-        chain.len().div_ceil(threads).max(PART_LEAVES_MIN)
-    };
-    let parts: Vec<_> = (0..chain.len())
-        .step_by(share)
-        .map(|first| {
-            let links = &chain[first..chain.len().min(first + share + 1)];
-            Part { links, count: links.len().min(share) }
+    let share = if M::has_small_scale() { SMALL_PART_LEAVES } else { PART_LEAVES };
+    let walk_parts = |send: &mut dyn FnMut(Part<K>)| {
+        let mut links = Vec::with_capacity(share);
+        walk::<K, M>(pool, first, bytes, &mut |leaf, (low, word), high| {
+            links.push(Link::<K> { at: leaf.at, word, low: low.clone() });
+            if links.len() == share || high.is_none() {
+                let links = mem::replace(&mut links, Vec::with_capacity(share));
+                send(Part { links, high: high.cloned() });
+            }
+            Ok(())
         })
-        .collect();
-    let newest =
-        in_parallel(threads, &parts, |part| recover_part::<K, M>(pool, (part, bytes), rows, ended));
-    let newest = newest.into_iter().try_fold(0, |newest, found| Ok(found?.max(newest)))?;
-    let separated = |link: &Link<K>| SeparatedLeaf {
-        prefix: K::prefix(K::borrow(&link.low)),
-        word: link.word,
-        leaf: link.at.offset(),
     };
-    Ok((chain.iter().map(separated).collect(), newest))
+    let recovered = in_pipeline(threads, walk_parts, |part| {
+        recover_part::<K, M>(pool, (&part, bytes), rows, ended)
+    })?;
+    let (mut leaves, mut newest) = (Vec::with_capacity(share * recovered.len()), 0);
+    for part in recovered {
+        let (separated, newest_of_part) = part?;
+        leaves.extend(separated);
+        newest = newest_of_part.max(newest);
+    }
+    Ok((leaves, newest))
 }
 
-/// Settles the leaves of a part, and returns the newest epoch in them; see [`recover`].
+/// Settles the leaves of a part, and returns them, and the newest epoch in them; see [`recover`].
 fn recover_part<K: Key, M: Medium>(
     pool: &Pool<M>,
-    (part, bytes): (&Part<'_, K>, usize),
+    (part, bytes): (&Part<K>, usize),
     rows: &LeafWordTable,
     ended: Option<Ended>,
-) -> Result<u64, Corrupt> {
+) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
     let mark_batch = if M::has_small_scale() { SMALL_MARK_BATCH } else { MARK_BATCH };
     let (mut newest, mut blocks) = (0, Vec::new());
-    for (number, link) in part.links[..part.count].iter().enumerate() {
+    let mut separated = Vec::with_capacity(part.links.len());
+    for (number, link) in part.links.iter().enumerate() {
         let leaf = CellLeaf::new(pool, link.at, bytes)?;
-        if let Some(next) = part.links.get(number + 1) {
+        let next = part.links.get(number + 1);
+        if let Some(next) = next {
             CellLeaf::new(pool, next.at, bytes)?.prefetch_all(pool.medium());
         }
-        let high = part.links.get(number + 1).map(|next| &next.low);
+        let high = next.map(|next| &next.low).or(part.high.as_ref());
         let marked = ended.map(|_| &mut blocks);
         let range = (&link.low, high);
         let settled = settle::<K, M>(pool, leaf, range, (ended.unwrap_or(Ended::ALL), marked))?;
@@ -219,11 +216,16 @@ fn recover_part<K: Key, M: Medium>(
         }
         rows.add::<K, M>(link.at, bytes, (settled.notes, settled.tags));
         newest = newest.max(leaf.newest_epoch::<K, M>(pool.medium()));
+        separated.push(SeparatedLeaf {
+            prefix: K::prefix(K::borrow(&link.low)),
+            word: link.word,
+            leaf: link.at.offset(),
+        });
     }
     if ended.is_some() {
         pool.mark_all(&blocks)?;
     }
-    Ok(newest)
+    Ok((separated, newest))
 }
 
 /// A function that gets a leaf of the chain, its low key with the separator word, and the key that
@@ -311,59 +313,78 @@ fn settle_cells<C: CellLayout, K: Key, M: Medium>(
     let mut words = [CommitWord::<C>::default(); CELLS_MAX];
     let words = &mut words[..leaf.cells()];
     for (index, word) in words.iter_mut().enumerate() {
-        let cell = leaf.cell::<C>(index);
-        *word = cell.settled::<K, M>(pool, ended)?;
-        if C::KIND == CellKind::Pairs {
-            for slot in slots(word.valid()) {
-                K::prefetch_entry(pool, cell.entry_of(medium, slot, *word));
-            }
-        }
+        *word = leaf.cell::<C>(index).settled::<K, M>(pool, ended)?;
     }
+    let mut placed = [Placed::default(); ENTRIES_MAX + 1];
+    let entries = valid_entries::<C, K, M>(pool, leaf, words, &mut placed);
     let high = high.filter(|_| !injects(Defect::RangeIgnored));
     let range = LeafBounds::<K>::new(low, high);
     let (mut notes, mut tags, mut count) = (Notes::of(C::KIND), Tags::default(), 0);
-    for (index, word) in words.iter_mut().enumerate() {
-        for slot in slots(word.valid()) {
-            let entry =
-                Entry { encoding: word.encoding(slot), ..leaf.entry::<C, M>(medium, index, slot) };
-            if range.is_behind(pool, leaf.at, entry)? {
-                if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
-                    let hidden = 1 << C::KIND.number((index, slot));
-                    notes = notes.with_hidden::<C>(hidden, range.end().unwrap_or(0));
-                } else {
-                    *word = leaf.cell::<C>(index).without(medium, *word, 1 << slot);
-                }
+    for &Placed { cell: index, slot, entry } in entries {
+        if range.is_behind(pool, leaf.at, entry)? {
+            if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
+                let hidden = 1 << C::KIND.number((index, slot));
+                notes = notes.with_hidden::<C>(hidden, range.end().unwrap_or(0));
+            } else {
+                words[index] = leaf.cell::<C>(index).without(medium, words[index], 1 << slot);
+            }
+            continue;
+        }
+        count += 1;
+        if let Some(blocks) = &mut blocks
+            && !key::stands_alone::<K, M>(pool, entry)
+        {
+            blocks.extend(K::entry_block(pool, entry)?);
+            blocks.extend(K::value_block(pool, entry)?);
+        }
+        let hash = match K::hash_entry(pool, entry) {
+            // Lookups compare the key, and meet the damage.
+            Err(_) if C::KIND == CellKind::Pairs => {
+                tags.set((index, slot), UNKNOWN_TAG);
                 continue;
             }
-            count += 1;
-            if let Some(blocks) = &mut blocks
-                && !key::stands_alone::<K, M>(pool, entry)
-            {
-                blocks.extend(K::entry_block(pool, entry)?);
-                blocks.extend(K::value_block(pool, entry)?);
-            }
-            let hash = match K::hash_entry(pool, entry) {
-                // Lookups compare the key, and meet the damage.
-                Err(_) if C::KIND == CellKind::Pairs => {
-                    tags.set((index, slot), UNKNOWN_TAG);
-                    continue;
-                }
-                hash => hash?,
-            };
-            if !word.has_tag(slot, hash) {
-                return Err(unfindable(leaf.at, entry));
-            }
-            if C::KIND == CellKind::Pairs {
-                tags.set((index, slot), tag_of(hash));
-            }
-            let is_far = !Candidates::of(hash, leaf.cells()).is_near(index);
-            if is_far && !injects(Defect::FarForgotten) {
-                notes = notes.with_far::<C>(hash);
-            }
+            hash => hash?,
+        };
+        if !words[index].has_tag(slot, hash) {
+            return Err(unfindable(leaf.at, entry));
+        }
+        if C::KIND == CellKind::Pairs {
+            tags.set((index, slot), tag_of(hash));
+        }
+        let is_far = !Candidates::of(hash, leaf.cells()).is_near(index);
+        if is_far && !injects(Defect::FarForgotten) {
+            notes = notes.with_far::<C>(hash);
         }
     }
     store_words::<C, M>(medium, leaf, words);
     Ok(Settled { notes: notes.with_count::<C>(count), tags })
+}
+
+/// Copies the entries that are valid in `words` to `placed`, and returns them. No branch depends on
+/// them: the slots of a cell that are free would mislead the processor's prediction.
+#[inline(always)]
+fn valid_entries<'p, C: CellLayout, K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    words: &[CommitWord<C>],
+    placed: &'p mut [Placed; ENTRIES_MAX + 1],
+) -> &'p [Placed] {
+    let mut count = 0;
+    for (index, word) in words.iter().enumerate() {
+        for slot in 0..C::KIND.slots() {
+            let entry = leaf.entry::<C, M>(pool.medium(), index, slot);
+            let entry = Entry { encoding: word.encoding(slot), ..entry };
+            placed[count] = Placed { cell: index, slot, entry };
+            count += (word.valid() >> slot & 1) as usize;
+        }
+    }
+    let placed = &placed[..count];
+    if C::KIND == CellKind::Pairs {
+        for placed in placed {
+            K::prefetch_entry(pool, placed.entry);
+        }
+    }
+    placed
 }
 
 /// Stores the commit words that are not those of the leaf. Durable on return.
