@@ -172,15 +172,9 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             Some(below) => K::between(&self.pool, entry_of(below), K::borrow(&least_moved))?,
             None => least_moved,
         };
-        let mut kept_notes = notes.without_filter::<C>();
-        if kept_notes != notes {
-            for item in kept.iter().filter(|(_, number)| *number != NEW) {
-                let hash = K::hash_entry(&self.pool, entry_of(item))?;
-                if !Self::candidates(hash).is_near(C::KIND.place(item.1).0) {
-                    kept_notes = kept_notes.with_far::<C>(hash);
-                }
-            }
-        }
+        let kept = kept.iter().filter(|(_, number)| *number != NEW);
+        let kept = kept.map(|item| (item.1, entry_of(item)));
+        let kept_notes = self.with_filter_of::<C>(notes, kept)?;
         let (mut entries, mut slots, mut new_goes_right) =
             (Vec::with_capacity(moved.len()), 0, false);
         for item in moved {
@@ -196,6 +190,29 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         }
         let kind = kind_of::<K>(&separator, high.as_ref());
         Ok(Division { separator, moved: entries, new_goes_right, kind, kept: kept_notes, slots })
+    }
+
+    /// Returns `notes` with the filter of the entries that a leaf keeps, which come with their
+    /// numbers.
+    ///
+    /// # Errors
+    /// The key of an entry is damaged.
+    pub(super) fn with_filter_of<C: CellLayout>(
+        &self,
+        notes: Notes,
+        kept: impl Iterator<Item = (usize, Entry)>,
+    ) -> Result<Notes, Corrupt> {
+        let mut kept_notes = notes.without_filter::<C>();
+        if kept_notes == notes {
+            return Ok(notes); // No entry is far.
+        }
+        for (number, entry) in kept {
+            let hash = K::hash_entry(&self.pool, entry)?;
+            if !Self::candidates(hash).is_near(C::KIND.place(number).0) {
+                kept_notes = kept_notes.with_far::<C>(hash);
+            }
+        }
+        Ok(kept_notes)
     }
 
     /// Removes the hidden entries of a latched leaf. Durable on return.

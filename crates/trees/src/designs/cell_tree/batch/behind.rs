@@ -7,7 +7,7 @@ use crate::designs::cell_tree::leaf_table::high_of;
 use crate::designs::cell_tree::rows::{Notes, bit_of};
 use crate::designs::cell_tree::sorted::NEW;
 use crate::designs::cell_tree::split::fill;
-use crate::designs::cell_tree::word::{CellKind, PairCells};
+use crate::designs::cell_tree::word::PairCells;
 use crate::designs::cell_tree::write::Latched;
 use crate::index::TreeError;
 use crate::inner::InnerNodes;
@@ -186,16 +186,10 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         let old_ones = |part: Range<usize>| {
             sorted[part].iter().map(|(_, number)| *number).filter(|number| *number < NEW)
         };
+        let kept = old_ones(0..first).map(|number| (number, entry(number)));
+        let notes = self.with_filter_of::<PairCells>(notes, kept)?;
         let mut division =
             Division { of, behind: Vec::new(), moved: 0, notes, moves_record: false };
-        division.notes = notes.without_filter::<PairCells>();
-        for number in old_ones(0..first) {
-            let hash = hash(entry(number))?;
-            let (cell, _) = CellKind::Pairs.place(number);
-            if !Self::candidates(hash).is_near(cell) {
-                division.notes = division.notes.with_far::<PairCells>(hash);
-            }
-        }
         for number in old_ones(first..sorted.len()) {
             division.moved |= 1 << number;
             division.moves_record |= !key::stands_alone::<Record, M>(&self.pool, entry(number));
