@@ -2,8 +2,8 @@
 //!
 //! 1. An open after a clean close loads the inner nodes. After a crash, or without them, it follows
 //!    the links, and threads settle parts of the chain meanwhile. Settling changes one leaf alone,
-//!    and neither its link nor its low key, so the parts are independent. A thread flushes the cells
-//!    that it changes, with one fence for each leaf.
+//!    and neither its link nor its low key, so the parts are independent. A thread flushes the
+//!    cells that it changes, with one fence for each leaf.
 //! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled
 //!    leaf changes when it is settled again. So a crash of a recovery needs nothing else. A later
 //!    [epoch](super::epoch) is stored when all leaves are settled.

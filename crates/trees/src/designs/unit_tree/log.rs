@@ -17,6 +17,7 @@
 //!    leaves. A clean chunk beyond that is removed. The list has both links in DRAM.
 
 use super::record::{self, CHUNK_MAX, Position, RecordChunk, VersionedChange};
+use super::unit::STAMP_MAX;
 use crate::inner::{Arena, load, store};
 use crate::lanes::{LANES, own_lane};
 use crate::leaf_table::EntryChange;
@@ -172,8 +173,8 @@ impl<M: Medium> Logs<M> {
 
     /// Appends a record of `change` to a leaf whose newest write has the version `newest`. Returns
     /// its position and its version. Durable on return. Returns `None` if the lane has no room:
-    /// its next chunk is not clean yet, or the pool is full. `target` is the number of records that
-    /// the logs should have room for.
+    /// its next chunk is not clean yet, or the pool is full; or if there is no greater version.
+    /// `target` is the number of records that the logs should have room for.
     ///
     /// ```text
     /// add a chunk, or renew it          if the last one is full
@@ -197,6 +198,9 @@ impl<M: Medium> Logs<M> {
             return Ok(None);
         }
         let version = version.max(get(&lane.base));
+        if version > STAMP_MAX {
+            return Ok(None);
+        }
         let position =
             Position { chunk: get(&lane.chunk) as usize - 1, number: get(&lane.number) as usize };
         let record = VersionedChange { change, version };

@@ -62,6 +62,28 @@ fn logs_are_found_again_when_the_pool_has_grown() {
     assert!((0..1000).all(|key| index.get(key).unwrap() == Some(key + 1)));
 }
 
+/// An index whose versions are used up goes on without logs, and opens.
+#[test]
+fn writes_settle_when_the_versions_are_used_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+    let index = Index::create(Arc::new(pool), "t").unwrap();
+    let (mut model, mut state) = (BTreeMap::new(), 9);
+    index.log.set_clocks(unit::STAMP_MAX - 200);
+    for _ in 0..3 {
+        run_session(&index, &mut model, &mut state, 500);
+        index.check().unwrap();
+    }
+    drop(index);
+    let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    let index = Index::open(Arc::new(pool), "t", opened).unwrap();
+    run_session(&index, &mut model, &mut state, 500);
+    index.check().unwrap();
+    assert!(pairs(&index) == model);
+}
+
 /// A version that is far above the base of a chunk needs another base, and an empty chunk.
 #[test]
 fn versions_that_leap_renew_the_chunks() {

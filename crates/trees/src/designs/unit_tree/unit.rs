@@ -41,8 +41,8 @@ const CHECK: usize = 2;
 const STAMP_SHIFT: u32 = 15;
 const SLOTS_MAX: usize = STAMP_SHIFT as usize;
 
-/// The greatest stamp and version that a file may contain: half of the range, because a reopened
-/// index counts on from it. With ten million writes a second it is reached after ten months.
+/// The greatest stamp and version. With ten million writes a second it is reached after ten months.
+/// Then each write settles its unit.
 pub(super) const STAMP_MAX: u64 = u64::MAX >> (STAMP_SHIFT + 1);
 
 /// Returns the words of a unit of a leaf of `bytes` bytes.
