@@ -206,8 +206,8 @@ impl<M: Medium, K: Key, const BYTES: usize> UnitTreeIndex<M, K, BYTES> {
         let stamps = |number| Ok(view(number)?.1.unit_words(medium).map(UnitWord::stamp));
         let stamps = (0..leaves.len()).map(stamps).collect::<Result<Vec<_>, Corrupt>>()?;
         let (mut newest, mut counting) = (0, Vec::new());
-        for (number, batch) in divided.iter().enumerate() {
-            if let Some(next) = divided.get(number + 2) {
+        for (at, batch) in divided.iter().enumerate() {
+            if let Some(next) = divided.get(at + 2) {
                 next.prefetch(part);
             }
             counting.clear();
@@ -283,7 +283,9 @@ mod tests {
         ) {
             let prefixes: Vec<_> = prefixes.into_iter().collect();
             let search = PrefixSearch::new(prefixes.clone());
-            let near = prefixes.iter().flat_map(|at| [at.saturating_sub(1), *at, at.saturating_add(1)]);
+            let near = prefixes
+                .iter()
+                .flat_map(|at| [at.saturating_sub(1), *at, at.saturating_add(1)]);
             for sought in near.chain(others) {
                 let last = prefixes.iter().rposition(|prefix| *prefix <= sought).unwrap_or(0);
                 prop_assert_eq!(search.find(sought), last);
@@ -292,13 +294,17 @@ mod tests {
 
         #[test]
         fn divided_records_are_those_that_were_found(
-            found in prop::collection::vec((any::<u64>(), any::<u32>(), 0..3usize, 0..3069usize, any::<bool>(), 0..5u32), 0..100),
+            found in prop::collection::vec(
+                (any::<u64>(), any::<u32>(), 0..3usize, 0..3069usize, any::<bool>(), 0..5u32),
+                0..100,
+            ),
         ) {
             let chunks = vec![(7, 1000), (9, 0), (1, 1 << 40)];
-            let packed: Vec<_> = found.iter().map(|&(key, offset, chunk, number, is_removed, part)| {
+            let packed = found.iter().map(|&(key, offset, chunk, number, is_removed, part)| {
                 let place = (chunk << NUMBER_BITS | number) << 1 | usize::from(is_removed);
                 (PackedRecord { key, offset, place: place as u32 }, part)
-            }).collect();
+            });
+            let packed: Vec<_> = packed.collect();
             let divided = DividedRecords::new(chunks.clone(), &packed, 5);
             for part in 0..5 {
                 let of_part = divided.of_part(part).map(|record| {
