@@ -44,6 +44,10 @@ impl Key for u64 {
         product ^ (product >> 32)
     }
     #[inline(always)]
+    fn stands_alone(_: u8) -> bool {
+        true
+    }
+    #[inline(always)]
     fn store_separator<M: Medium>(_: &Pool<M>, key: u64) -> Result<u64, PoolError> {
         Ok(key)
     }

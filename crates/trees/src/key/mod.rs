@@ -210,6 +210,11 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Self::block(pool, entry.key)
     }
+    /// Returns `true` if entries of this encoding name no block, so that each is whole by itself.
+    #[inline(always)]
+    fn stands_alone(_encoding: u8) -> bool {
+        false
+    }
     /// Returns the block that an entry keeps alive through its value word, if the layer's value
     /// words are pointers. The index does not own the block, but recovery must mark it.
     ///
@@ -317,17 +322,6 @@ pub(crate) fn free_entry_key<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
     if let Ok(Some((block, bytes))) = K::entry_block(pool, entry) {
         pool.release(block, bytes);
     }
-}
-
-/// Returns `true` if an entry names no block, so that it is whole by itself.
-#[inline(always)]
-pub(crate) fn stands_alone<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> bool {
-    // A layer without the prefix in the entry has a record for each key, and would read it here.
-    K::PREFIX_IN_ENTRY
-        && matches!(
-            (K::entry_block(pool, entry), K::value_block(pool, entry)),
-            (Ok(None), Ok(None))
-        )
 }
 
 /// Marks the block of a separator during recovery.

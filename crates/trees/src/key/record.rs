@@ -523,6 +523,10 @@ impl Key for Record {
         }
         Self::with_entry(pool, entry, Self::hash)
     }
+    #[inline(always)]
+    fn stands_alone(encoding: u8) -> bool {
+        is_inline(encoding)
+    }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Ok(None)
     }

@@ -1,25 +1,26 @@
 //! Creating, opening, recovering and closing an index.
 //!
-//! 1. An open after a clean close loads the inner nodes. After a crash, or without them, it follows
-//!    the links, and threads settle parts of the chain meanwhile. Settling changes one leaf alone,
-//!    and neither its link nor its low key, so the parts are independent. A thread flushes the
-//!    cells that it changes, with one fence for each leaf.
-//! 2. Settling depends on the leaf and the low key of its right neighbour alone, and no settled
-//!    leaf changes when it is settled again. So a crash of a recovery needs nothing else. A later
-//!    [epoch](super::epoch) is stored when all leaves are settled.
+//! 1. An open after a clean close loads the inner nodes, or without them follows the links. After
+//!    a crash it follows the links, and threads complete parts of the chain meanwhile. That changes
+//!    one leaf alone, and neither its link nor its low key, so the parts are independent. A thread
+//!    flushes the cells that it changes, with one fence for each leaf.
+//! 2. What it makes of a leaf depends on the leaf and the low key of its right neighbour alone, and
+//!    no complete leaf changes when it is completed again. So a crash of a recovery needs nothing
+//!    else. A later [epoch](super::epoch) is stored when all leaves are complete.
+//! 3. No open makes leaf words: the [first use](super::visit) of a leaf does.
 
 use super::batch::Batches;
 use super::cell::NewCell;
 use super::epoch::{Ended, epoch_after};
-use super::leaf::{CellLeaf, Placed, kind_of, unfindable};
-use super::place::{Candidates, ENTRIES_MAX};
+use super::leaf::{CellLeaf, Placed, kind_of};
+use super::place::ENTRIES_MAX;
 use super::rows::{CELLS_MAX, LeafWordTable, Notes, Tags};
-use super::word::{CellKind, CellLayout, CommitWord, UNKNOWN_TAG, tag_of, with_kind};
+use super::word::{CellKind, CellLayout, CommitWord, with_kind};
 use super::{CellTree, CellTreeIndex};
 use crate::checkpoint;
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
-use crate::key::{self, Entry, Key};
+use crate::key::{Entry, Key};
 use crate::leaf_table::LeafBounds;
 use crate::parallel::{in_pipeline, thread_count};
 use bristlecone_pmem::pool::Opened;
@@ -37,15 +38,8 @@ const SMALL_PART_LEAVES: usize = 2;
 const MARK_BATCH: usize = 1024;
 const SMALL_MARK_BATCH: usize = 3;
 
-/// The words of a leaf that is settled.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Settled {
-    pub(super) notes: Notes,
-    pub(super) tags: Tags,
-}
-
 /// The offset of a block and its bytes.
-pub(super) type Block = (PmPtr, u64);
+type Block = (PmPtr, u64);
 
 /// A leaf of the chain, with its low key.
 struct Link<K: Key> {
@@ -78,15 +72,15 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             leaf.format(medium, (0, PmPtr::new(0)), &cells);
         });
         pool.create_root(root, Self::KIND, at).inspect_err(|_| pool.release(at, BYTES as u64))?;
-        let (rows, settled) = (LeafWordTable::new::<K>()?, Settled::default());
-        rows.add::<K, M>(at, BYTES, (settled.notes, settled.tags));
+        let rows = LeafWordTable::new::<K>()?;
+        rows.add::<K, M>(at, BYTES, (Notes::default(), Tags::default()));
         let separated = SeparatedLeaf { prefix: 0, word: 0, leaf: at.offset() };
         Self::build(pool, at, (rows, &[separated]), (0, 0))
     }
 
-    /// Opens an index. After a clean close, loads the checkpoint, in O(leaves). After a crash, or
-    /// without a checkpoint, settles each leaf, see [`settle`], in O(n), divided among the
-    /// processors; after a crash it then ends the epoch that the crash has ended.
+    /// Opens an index. After a clean close, loads the checkpoint, or follows the links, in
+    /// O(leaves). After a crash, completes each leaf, see [`complete`], in O(n), divided among the
+    /// processors, and then ends the epoch that the crash has ended.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -107,7 +101,9 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             first_leaf.set_epoch(pool.medium(), ended + 1);
         }
         let until = crashed.then_some(Ended { epoch: ended, batch });
-        let (leaves, newest) = recover::<K, M>(&pool, (first, BYTES), &rows, until)?;
+        let (leaves, newest) = recover::<K, M>(&pool, (first, BYTES), until)?;
+        let last = leaves.iter().map(|leaf| leaf.leaf).max();
+        rows.extend(PmPtr::new(last.unwrap_or(0)), BYTES);
         let newest = newest.max(ended);
         if crashed {
             if newest > ended {
@@ -152,20 +148,25 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     }
 }
 
-/// Settles all leaves of the chain that begins at `first`, each of `bytes` bytes, in parallel, and
-/// makes their words. Returns the leaves, and the newest epoch in them. After a crash, `ended` is
-/// what it has not interrupted, and all blocks that the leaves reach are marked.
+/// Follows the chain that begins at `first`, of leaves of `bytes` bytes. After a crash, `ended` is
+/// what it has not interrupted: all leaves are completed, in parallel, and all blocks that they
+/// reach are marked. Returns the leaves, and the newest epoch in those that were completed.
 fn recover<K: Key, M: Medium>(
     pool: &Pool<M>,
     (first, bytes): (PmPtr, usize),
-    rows: &LeafWordTable,
     ended: Option<Ended>,
 ) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
     let threads = thread_count::<M>(pool.medium().len());
     let share = if M::has_small_scale() { SMALL_PART_LEAVES } else { PART_LEAVES };
+    let mut leaves = Vec::new();
     let walk_parts = |send: &mut dyn FnMut(Part<K>)| {
         let mut links = Vec::with_capacity(share);
         walk::<K, M>(pool, first, bytes, &mut |leaf, (low, word), high| {
+            let prefix = K::prefix(K::borrow(low));
+            leaves.push(SeparatedLeaf { prefix, word, leaf: leaf.at.offset() });
+            if ended.is_none() {
+                return Ok(());
+            }
             links.push(Link::<K> { at: leaf.at, word, low: low.clone() });
             if links.len() == share || high.is_none() {
                 let links = mem::replace(&mut links, Vec::with_capacity(share));
@@ -174,28 +175,22 @@ fn recover<K: Key, M: Medium>(
             Ok(())
         })
     };
-    let recovered = in_pipeline(threads, walk_parts, |part| {
-        recover_part::<K, M>(pool, (&part, bytes), rows, ended)
+    let newest = in_pipeline(threads, walk_parts, |part| {
+        complete_part::<K, M>(pool, (&part, bytes), ended.unwrap_or(Ended::ALL))
     })?;
-    let (mut leaves, mut newest) = (Vec::with_capacity(share * recovered.len()), 0);
-    for part in recovered {
-        let (separated, newest_of_part) = part?;
-        leaves.extend(separated);
-        newest = newest_of_part.max(newest);
-    }
+    let newest = newest.into_iter().try_fold(0, |newest, of_part| Ok(of_part?.max(newest)))?;
     Ok((leaves, newest))
 }
 
-/// Settles the leaves of a part, and returns them, and the newest epoch in them; see [`recover`].
-fn recover_part<K: Key, M: Medium>(
+/// Completes the leaves of a part, and marks them and their blocks. Returns the newest epoch in
+/// them. See [`recover`].
+fn complete_part<K: Key, M: Medium>(
     pool: &Pool<M>,
     (part, bytes): (&Part<K>, usize),
-    rows: &LeafWordTable,
-    ended: Option<Ended>,
-) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
+    ended: Ended,
+) -> Result<u64, Corrupt> {
     let mark_batch = if M::has_small_scale() { SMALL_MARK_BATCH } else { MARK_BATCH };
     let (mut newest, mut blocks) = (0, Vec::new());
-    let mut separated = Vec::with_capacity(part.links.len());
     for (number, link) in part.links.iter().enumerate() {
         let leaf = CellLeaf::new(pool, link.at, bytes)?;
         let next = part.links.get(number + 1);
@@ -203,29 +198,17 @@ fn recover_part<K: Key, M: Medium>(
             CellLeaf::new(pool, next.at, bytes)?.prefetch_all(pool.medium());
         }
         let high = next.map(|next| &next.low).or(part.high.as_ref());
-        let marked = ended.map(|_| &mut blocks);
-        let range = (&link.low, high);
-        let settled = settle::<K, M>(pool, leaf, range, (ended.unwrap_or(Ended::ALL), marked))?;
-        if ended.is_some() {
-            blocks.push((link.at, bytes as u64));
-            blocks.extend(K::block(pool, link.word)?);
-            if blocks.len() >= mark_batch {
-                pool.mark_all(&blocks)?;
-                blocks.clear();
-            }
+        complete::<K, M>(pool, leaf, (&link.low, high), (ended, &mut blocks))?;
+        blocks.push((link.at, bytes as u64));
+        blocks.extend(K::block(pool, link.word)?);
+        if blocks.len() >= mark_batch {
+            pool.mark_all(&blocks)?;
+            blocks.clear();
         }
-        rows.add::<K, M>(link.at, bytes, (settled.notes, settled.tags));
         newest = newest.max(leaf.newest_epoch::<K, M>(pool.medium()));
-        separated.push(SeparatedLeaf {
-            prefix: K::prefix(K::borrow(&link.low)),
-            word: link.word,
-            leaf: link.at.offset(),
-        });
     }
-    if ended.is_some() {
-        pool.mark_all(&blocks)?;
-    }
-    Ok((separated, newest))
+    pool.mark_all(&blocks)?;
+    Ok(newest)
 }
 
 /// A function that gets a leaf of the chain, its low key with the separator word, and the key that
@@ -269,101 +252,109 @@ pub(super) fn walk<K: Key, M: Medium>(
 }
 
 /// Makes a leaf of a crash image complete: each cell has a sum that fits. Durable on return.
-/// Returns the words of the leaf, and appends the blocks that its entries name to `blocks`. Hidden
-/// entries that name blocks are removed, because their blocks may come free.
+/// Appends the blocks that its entries name to `blocks`. Hidden entries that name blocks are
+/// removed, because their blocks may come free. Nothing else of a leaf is compared before its
+/// [first use](super::visit).
 ///
 /// ```text
 /// W commit word            with the former sum, if a crash has interrupted an update; without a
 ///                          slot whose record a crash has torn; that before a batch which is not
-///                          committed; without hidden entries that
-///                          cannot stay
+///                          committed; without hidden entries that name blocks
 /// F changed cells |        budget: changed cells, 1 fence
 /// ```
 ///
 /// `ended` tells what no crash has interrupted.
 ///
 /// # Errors
-/// A cell is damaged, or a lookup would not find one of its entries.
-pub(super) fn settle<K: Key, M: Medium>(
+/// A cell or a record is damaged.
+fn complete<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    leaf: CellLeaf<'_>,
+    range: (&K::Owned, Option<&K::Owned>),
+    (ended, blocks): (Ended, &mut Vec<Block>),
+) -> Result<(), Corrupt> {
+    let kind = verified_kind::<K, M>(pool.medium(), leaf, range)?;
+    with_kind!(kind, C => complete_cells::<C, K, M>(pool, leaf, range, (ended, blocks)))
+}
+
+/// As [`complete`], which has found the header whole.
+fn complete_cells<C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     (low, high): (&K::Owned, Option<&K::Owned>),
-    (ended, blocks): (Ended, Option<&mut Vec<Block>>),
-) -> Result<Settled, Corrupt> {
-    let (low_word, kind) = leaf.header(pool.medium())?;
+    (ended, blocks): (Ended, &mut Vec<Block>),
+) -> Result<(), Corrupt> {
+    let medium = pool.medium();
+    let mut words = [CommitWord::<C>::default(); CELLS_MAX];
+    let words = settled_words::<C, K, M>(pool, leaf, ended, &mut words)?;
+    let names_block = |word: &CommitWord<C>| {
+        let names = |slot| !K::stands_alone(word.encoding(slot)) & (word.valid() >> slot & 1 == 1);
+        (0..C::KIND.slots()).fold(false, |any, slot| any | names(slot))
+    };
+    // One branch for all entries: few leaves have entries of both sorts.
+    if words.iter().fold(false, |any, word| any | names_block(word)) {
+        let mut placed = [Placed::default(); ENTRIES_MAX + 1];
+        let range = LeafBounds::<K>::new(low, high);
+        for &Placed { cell: index, slot, entry } in
+            valid_entries::<C, K, M>(pool, leaf, words, &mut placed)
+        {
+            if K::stands_alone(entry.encoding) {
+                continue;
+            }
+            if range.is_behind(pool, leaf.at, entry)? {
+                words[index] = leaf.cell::<C>(index).without(medium, words[index], 1 << slot);
+            } else {
+                blocks.extend(K::entry_block(pool, entry)?);
+                blocks.extend(K::value_block(pool, entry)?);
+            }
+        }
+    }
+    store_words::<C, M>(medium, leaf, words);
+    Ok(())
+}
+
+/// Returns the kind of the cells of a leaf with this range.
+///
+/// # Errors
+/// The header is damaged, or its kind is not that of such a leaf.
+pub(super) fn verified_kind<K: Key, M: Medium>(
+    medium: &M,
+    leaf: CellLeaf<'_>,
+    (low, high): (&K::Owned, Option<&K::Owned>),
+) -> Result<CellKind, Corrupt> {
+    let (low_word, kind) = leaf.header(medium)?;
     // The first leaf is wide: a merge of a dense one may link a new leaf to the leaf before it.
     let may_be_dense = low_word != 0 && kind_of::<K>(low, high) == CellKind::Dense;
     if kind != CellKind::widest::<K>() && !(kind == CellKind::Dense && may_be_dense) {
         let what = "kind of a leaf that keys or range do not allow, or whose low key is wrong";
         return Err(Corrupt { at: leaf.at.offset(), what, expected: 0, found: low_word });
     }
-    with_kind!(kind, C => settle_cells::<C, K, M>(pool, leaf, (low, high), (ended, blocks)))
+    Ok(kind)
 }
 
-/// As [`settle`], which has found the header whole.
-fn settle_cells<C: CellLayout, K: Key, M: Medium>(
+/// Copies the commit words that count to `words`, and returns them: one for each cell of the leaf.
+///
+/// # Errors
+/// A cell is damaged.
+#[inline(always)]
+pub(super) fn settled_words<'w, C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
-    (low, high): (&K::Owned, Option<&K::Owned>),
-    (ended, mut blocks): (Ended, Option<&mut Vec<Block>>),
-) -> Result<Settled, Corrupt> {
-    let medium = pool.medium();
-    let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
-    leaf.verify_used::<C, M>(medium)?;
-    let mut words = [CommitWord::<C>::default(); CELLS_MAX];
+    ended: Ended,
+    words: &'w mut [CommitWord<C>; CELLS_MAX],
+) -> Result<&'w mut [CommitWord<C>], Corrupt> {
+    leaf.verify_used::<C, M>(pool.medium())?;
     let words = &mut words[..leaf.cells()];
     for (index, word) in words.iter_mut().enumerate() {
         *word = leaf.cell::<C>(index).settled::<K, M>(pool, ended)?;
     }
-    let mut placed = [Placed::default(); ENTRIES_MAX + 1];
-    let entries = valid_entries::<C, K, M>(pool, leaf, words, &mut placed);
-    let high = high.filter(|_| !injects(Defect::RangeIgnored));
-    let range = LeafBounds::<K>::new(low, high);
-    let (mut notes, mut tags, mut count) = (Notes::of(C::KIND), Tags::default(), 0);
-    for &Placed { cell: index, slot, entry } in entries {
-        if range.is_behind(pool, leaf.at, entry)? {
-            if K::EXACT || key::stands_alone::<K, M>(pool, entry) {
-                let hidden = 1 << C::KIND.number((index, slot));
-                notes = notes.with_hidden::<C>(hidden, range.end().unwrap_or(0));
-            } else {
-                words[index] = leaf.cell::<C>(index).without(medium, words[index], 1 << slot);
-            }
-            continue;
-        }
-        count += 1;
-        if let Some(blocks) = &mut blocks
-            && !key::stands_alone::<K, M>(pool, entry)
-        {
-            blocks.extend(K::entry_block(pool, entry)?);
-            blocks.extend(K::value_block(pool, entry)?);
-        }
-        let hash = match K::hash_entry(pool, entry) {
-            // Lookups compare the key, and meet the damage.
-            Err(_) if C::KIND == CellKind::Pairs => {
-                tags.set((index, slot), UNKNOWN_TAG);
-                continue;
-            }
-            hash => hash?,
-        };
-        if !words[index].has_tag(slot, hash) {
-            return Err(unfindable(leaf.at, entry));
-        }
-        if C::KIND == CellKind::Pairs {
-            tags.set((index, slot), tag_of(hash));
-        }
-        let is_far = !Candidates::of(hash, leaf.cells()).is_near(index);
-        if is_far && !injects(Defect::FarForgotten) {
-            notes = notes.with_far::<C>(hash);
-        }
-    }
-    store_words::<C, M>(medium, leaf, words);
-    Ok(Settled { notes: notes.with_count::<C>(count), tags })
+    Ok(words)
 }
 
 /// Copies the entries that are valid in `words` to `placed`, and returns them. No branch depends on
 /// them: the slots of a cell that are free would mislead the processor's prediction.
 #[inline(always)]
-fn valid_entries<'p, C: CellLayout, K: Key, M: Medium>(
+pub(super) fn valid_entries<'p, C: CellLayout, K: Key, M: Medium>(
     pool: &Pool<M>,
     leaf: CellLeaf<'_>,
     words: &[CommitWord<C>],

@@ -136,8 +136,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         // A remove in the right leaf frees the record, and recovery could not tell any more that
         // the entry is hidden.
         let keeps_records = M::INJECTS_DEFECTS && medium.injects(Defect::HiddenRecords);
-        let names_block =
-            |(entry, _): &(Entry, u64)| !K::EXACT && !key::stands_alone::<K, M>(&self.pool, *entry);
+        let names_block = |(entry, _): &(Entry, u64)| !K::stands_alone(entry.encoding);
         if division.moved.iter().any(names_block) && !keeps_records {
             self.clear_hidden::<C>(row, leaf);
         }

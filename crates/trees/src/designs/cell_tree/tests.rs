@@ -1,4 +1,5 @@
 use super::*;
+use crate::inner::InnerNodes;
 use crate::leaf_table::testing::{cost, counted, pairs, random, survives_crashes_and_closes};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, FileOptions};
@@ -319,7 +320,7 @@ fn a_damaged_epoch_is_refused() {
     assert!(TextIndex::open(Arc::clone(&index.pool), "t", Opened::Clean).is_ok());
 }
 
-/// An open verifies sums: an entry that changed without its commit word is damage.
+/// The first use of a leaf verifies sums: an entry that changed without its commit word is damage.
 #[test]
 fn a_changed_entry_does_not_pass_for_another() {
     let index = on_dram::<Index<Mapped>, u64>();
@@ -330,5 +331,38 @@ fn a_changed_entry_does_not_pass_for_another() {
     assert_eq!(index.check().unwrap().keys, 1);
     pool.medium().store(value, 11);
     assert!(matches!(index.check(), Err(TreeError::Pool(_))));
-    assert!(Index::<Mapped>::open(pool, "t", Opened::Clean).is_err());
+    let opened = Index::<Mapped>::open(pool, "t", Opened::Clean).unwrap();
+    assert!(matches!(opened.get(1), Err(TreeError::Pool(_))));
+}
+
+/// An open after a crash verifies the sums of all cells. It leaves the rest of a leaf to its first
+/// use.
+#[test]
+fn an_open_after_a_crash_visits_no_leaf_and_finds_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let open = || {
+        let medium = Mapped::open(&path, &FileOptions::default()).unwrap();
+        let (pool, opened) = Pool::open(medium).unwrap();
+        assert_eq!(opened, Opened::Crashed);
+        Index::<Mapped>::open(Arc::new(pool), "t", opened)
+    };
+    let medium = Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap();
+    let index = Index::<Mapped>::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap();
+    for key in 0..1000 {
+        index.insert(key << 30, key).unwrap();
+    }
+    drop(index);
+    let index = open().unwrap();
+    let mut leaves = Vec::new();
+    index.inner.for_each_leaf(&mut |separated| leaves.push(PmPtr::new(separated.leaf)));
+    let unvisited = || leaves.iter().filter(|&&at| index.row_at(at).is_unvisited()).count();
+    assert_eq!(unvisited(), leaves.len());
+    assert_eq!(index.get(500 << 30).unwrap(), Some(500));
+    assert_eq!(unvisited(), leaves.len() - 1);
+    let words = index.pool.words(*leaves.last().unwrap(), 128).unwrap();
+    let value = words.iter().find(|word| index.pool.medium().load(word) == 999).unwrap();
+    index.pool.medium().store(value, 1 << 40);
+    drop(index);
+    assert!(matches!(open(), Err(TreeError::Pool(_))));
 }

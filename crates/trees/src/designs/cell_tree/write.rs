@@ -6,7 +6,7 @@ use super::leaf::{CellLeaf, Placed};
 use super::rows::{LeafWords, Notes};
 use super::word::{CellLayout, tag_of, with_kind};
 use crate::index::{TreeError, WriteMode};
-use crate::key::{self, Entry, Key, Value};
+use crate::key::{Entry, Key, Value};
 use crate::leaf_table::{key_word, latch_leaf};
 use bristlecone_pmem::sync::{Exclusive, OnDram};
 use bristlecone_pmem::{Defect, Medium};
@@ -125,7 +125,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     fn fence_record(&self, entry: Entry) {
         let medium = self.pool.medium();
         let is_skipped = M::INJECTS_DEFECTS && medium.injects(Defect::ValueRecordUnfenced);
-        if K::HAS_ENCODINGS && !key::stands_alone::<K, M>(&self.pool, entry) && !is_skipped {
+        if K::HAS_ENCODINGS && !K::stands_alone(entry.encoding) && !is_skipped {
             let _ = medium.fence();
         }
     }

@@ -26,7 +26,7 @@ use super::{
     ENTRIES, KIND, PairLeaf, STATE, State, entry, entry_checksum, set_entry, set_tags, state_of,
     verify,
 };
-use crate::key::{self, Entry, Key};
+use crate::key::{Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::{HELD_NOTE_BITS, held_note, note_held};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool};
@@ -130,7 +130,7 @@ pub(super) fn write<K: Key, M: Medium>(
     if injects(Defect::PairNoteAfterEntry) {
         former = entry(medium, words, slot);
     }
-    if !key::stands_alone::<K, M>(pool, tagged.entry) {
+    if !K::stands_alone(tagged.entry.encoding) {
         let fenced = medium.fence();
         set_tags(medium, words, slot, tagged);
         return after.commit(medium, words, fenced);

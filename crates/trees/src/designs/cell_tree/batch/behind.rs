@@ -192,7 +192,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
             Division { of, behind: Vec::new(), moved: 0, notes, moves_record: false };
         for number in old_ones(first..sorted.len()) {
             division.moved |= 1 << number;
-            division.moves_record |= !key::stands_alone::<Record, M>(&self.pool, entry(number));
+            division.moves_record |= !Record::stands_alone(entry(number).encoding);
         }
         let (mut next, mut end) = (old.next(medium)?, sorted.len());
         for start in starts.into_iter().rev() {
