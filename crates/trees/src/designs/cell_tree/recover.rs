@@ -80,7 +80,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
 
     /// Opens an index. After a clean close, loads the checkpoint, or follows the links, in
     /// O(leaves). After a crash, completes each leaf, see [`complete`], in O(n), divided among the
-    /// processors, and then ends the epoch that the crash has ended.
+    /// processors. Ends the epoch of the open before, if no close has.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -105,10 +105,10 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let last = leaves.iter().map(|leaf| leaf.leaf).max();
         rows.extend(PmPtr::new(last.unwrap_or(0)), BYTES);
         let newest = newest.max(ended);
+        if newest > ended {
+            first_leaf.set_epoch(pool.medium(), newest);
+        }
         if crashed {
-            if newest > ended {
-                first_leaf.set_epoch(pool.medium(), newest);
-            }
             pool.finish_recovery();
         }
         Self::build(pool, first, (rows, &leaves), (newest, batch))
@@ -150,7 +150,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
 
 /// Follows the chain that begins at `first`, of leaves of `bytes` bytes. After a crash, `ended` is
 /// what it has not interrupted: all leaves are completed, in parallel, and all blocks that they
-/// reach are marked. Returns the leaves, and the newest epoch in those that were completed.
+/// reach are marked. Returns the leaves, and the newest epoch in them.
 fn recover<K: Key, M: Medium>(
     pool: &Pool<M>,
     (first, bytes): (PmPtr, usize),
@@ -158,13 +158,14 @@ fn recover<K: Key, M: Medium>(
 ) -> Result<(Vec<SeparatedLeaf>, u64), Corrupt> {
     let threads = thread_count::<M>(pool.medium().len());
     let share = if M::has_small_scale() { SMALL_PART_LEAVES } else { PART_LEAVES };
-    let mut leaves = Vec::new();
+    let (mut leaves, mut newest) = (Vec::new(), 0);
     let walk_parts = |send: &mut dyn FnMut(Part<K>)| {
         let mut links = Vec::with_capacity(share);
         walk::<K, M>(pool, first, bytes, &mut |leaf, (low, word), high| {
             let prefix = K::prefix(K::borrow(low));
             leaves.push(SeparatedLeaf { prefix, word, leaf: leaf.at.offset() });
             if ended.is_none() {
+                newest = leaf.newest_epoch::<K, M>(pool.medium()).max(newest);
                 return Ok(());
             }
             links.push(Link::<K> { at: leaf.at, word, low: low.clone() });
@@ -175,10 +176,12 @@ fn recover<K: Key, M: Medium>(
             Ok(())
         })
     };
-    let newest = in_pipeline(threads, walk_parts, |part| {
+    let parts = in_pipeline(threads, walk_parts, |part| {
         complete_part::<K, M>(pool, (&part, bytes), ended.unwrap_or(Ended::ALL))
     })?;
-    let newest = newest.into_iter().try_fold(0, |newest, of_part| Ok(of_part?.max(newest)))?;
+    for newest_of_part in parts {
+        newest = newest_of_part?.max(newest);
+    }
     Ok((leaves, newest))
 }
 

@@ -335,6 +335,23 @@ fn a_changed_entry_does_not_pass_for_another() {
     assert!(matches!(opened.get(1), Err(TreeError::Pool(_))));
 }
 
+/// The pool was closed, the index was not: the next open ends the epoch.
+#[test]
+fn after_a_close_of_the_pool_alone_no_record_is_torn() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let index = create_text(&path);
+    index.insert(b"yew", 2).unwrap();
+    let pool = Arc::clone(&index.pool);
+    drop(index);
+    Arc::into_inner(pool).unwrap().close().unwrap();
+
+    let index = open_text(&path).unwrap();
+    change_record(&index, b"yew");
+    drop(index);
+    assert!(matches!(open_text(&path), Err(TreeError::Pool(_))));
+}
+
 /// An open after a crash verifies the sums of all cells. It leaves the rest of a leaf to its first
 /// use.
 #[test]
