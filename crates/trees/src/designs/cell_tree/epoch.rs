@@ -14,8 +14,8 @@
 //! 2. An epoch lasts from an open to the next one. The first leaf has the newest epoch whose
 //!    writes have all been fenced. A record without its check is torn if its epoch is later, and
 //!    the cell is then as before the write. Otherwise the record is damaged.
-//! 3. A recovery settles all leaves before it stores a later epoch. So a crash of a recovery leaves
-//!    torn records torn.
+//! 3. A recovery completes all leaves before it stores a later epoch. So a crash of a recovery
+//!    leaves torn records torn.
 
 use super::word::SUM_MASK;
 use bristlecone_pmem::Corrupt;

@@ -193,7 +193,7 @@ fn a_hidden_entry_names_no_record_that_came_free() {
     for removed in 1..5 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.pool");
-        let index = create_text(&path);
+        let index: TextIndex = create_file(&path);
         let mut last = 100;
         while index.check().unwrap().leaves == 1 {
             last += 1;
@@ -204,7 +204,7 @@ fn a_hidden_entry_names_no_record_that_came_free() {
         index.pool.reclaim();
         index.insert(&key(1), 1).unwrap();
         drop(index);
-        let index = open_text(&path).unwrap();
+        let index = open_file::<crate::Text>(&path).unwrap();
         assert_eq!(index.get(&key(1)).unwrap(), Some(1));
         assert_eq!(index.check().unwrap().keys, last - 100);
     }
@@ -241,15 +241,15 @@ fn random_inserts_with_records_average_what_the_page_says() {
     assert!(lines <= 2.76 && fences <= 1.07, "{lines} lines, {fences} fences");
 }
 
-/// Creates an index with keys that have records, in a new file.
-fn create_text(path: &Path) -> TextIndex {
+/// Creates an index in a new file.
+fn create_file<K: Key>(path: &Path) -> CellTreeIndex<Mapped, K, 256> {
     let medium = Mapped::create(path, 1 << 20, &FileOptions::default()).unwrap();
-    TextIndex::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
+    CellTreeIndex::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
 }
 
-fn open_text(path: &Path) -> Result<TextIndex, TreeError> {
+fn open_file<K: Key>(path: &Path) -> Result<CellTreeIndex<Mapped, K, 256>, TreeError> {
     let (pool, opened) = Pool::open(Mapped::open(path, &FileOptions::default()).unwrap()).unwrap();
-    TextIndex::open(Arc::new(pool), "t", opened)
+    CellTreeIndex::open(Arc::new(pool), "t", opened)
 }
 
 /// Changes the record of `key`, the newest entry of its cell in the only leaf.
@@ -272,23 +272,26 @@ fn change_record(index: &TextIndex, key: &[u8]) {
 fn a_torn_record_is_told_from_a_damaged_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
-    let index = create_text(&path);
+    let index: TextIndex = create_file(&path);
     index.insert(b"larch", 1).unwrap();
     index.insert(b"yew", 2).unwrap();
     change_record(&index, b"yew");
     drop(index);
 
-    let index = open_text(&path).unwrap();
+    let index = open_file::<crate::Text>(&path).unwrap();
     assert_eq!((index.get(b"larch").unwrap(), index.get(b"yew").unwrap()), (Some(1), None));
     assert_eq!(index.pool.usage().blocks, index.check().unwrap().blocks + 1);
     assert_eq!(index.insert(b"yew", 3).unwrap(), None);
     drop(index);
 
-    let index = open_text(&path).unwrap();
+    let index = open_file::<crate::Text>(&path).unwrap();
     assert_eq!((index.get(b"larch").unwrap(), index.get(b"yew").unwrap()), (Some(1), Some(3)));
     change_record(&index, b"yew");
     drop(index);
-    assert!(matches!(open_text(&path), Err(TreeError::Pool(_))), "its insert was before the open");
+    assert!(
+        matches!(open_file::<crate::Text>(&path), Err(TreeError::Pool(_))),
+        "its insert was before the open"
+    );
 }
 
 /// A close ends the epoch.
@@ -296,15 +299,15 @@ fn a_torn_record_is_told_from_a_damaged_one() {
 fn after_a_close_no_record_is_torn() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
-    let index = create_text(&path);
+    let index: TextIndex = create_file(&path);
     index.insert(b"yew", 2).unwrap();
     Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
 
-    let index = open_text(&path).unwrap();
+    let index = open_file::<crate::Text>(&path).unwrap();
     assert_eq!(index.get(b"yew").unwrap(), Some(2));
     change_record(&index, b"yew");
     drop(index);
-    assert!(matches!(open_text(&path), Err(TreeError::Pool(_))));
+    assert!(matches!(open_file::<crate::Text>(&path), Err(TreeError::Pool(_))));
 }
 
 #[test]
@@ -340,16 +343,16 @@ fn a_changed_entry_does_not_pass_for_another() {
 fn after_a_close_of_the_pool_alone_no_record_is_torn() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
-    let index = create_text(&path);
+    let index: TextIndex = create_file(&path);
     index.insert(b"yew", 2).unwrap();
     let pool = Arc::clone(&index.pool);
     drop(index);
     Arc::into_inner(pool).unwrap().close().unwrap();
 
-    let index = open_text(&path).unwrap();
+    let index = open_file::<crate::Text>(&path).unwrap();
     change_record(&index, b"yew");
     drop(index);
-    assert!(matches!(open_text(&path), Err(TreeError::Pool(_))));
+    assert!(matches!(open_file::<crate::Text>(&path), Err(TreeError::Pool(_))));
 }
 
 /// An open after a crash verifies the sums of all cells. It leaves the rest of a leaf to its first
@@ -358,28 +361,21 @@ fn after_a_close_of_the_pool_alone_no_record_is_torn() {
 fn an_open_after_a_crash_visits_no_leaf_and_finds_damage() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
-    let open = || {
-        let medium = Mapped::open(&path, &FileOptions::default()).unwrap();
-        let (pool, opened) = Pool::open(medium).unwrap();
-        assert_eq!(opened, Opened::Crashed);
-        Index::<Mapped>::open(Arc::new(pool), "t", opened)
-    };
-    let medium = Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap();
-    let index = Index::<Mapped>::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap();
+    let index: SmallIndex<_> = create_file(&path);
     for key in 0..1000 {
         index.insert(key << 30, key).unwrap();
     }
     drop(index);
-    let index = open().unwrap();
+    let index = open_file::<u64>(&path).unwrap();
     let mut leaves = Vec::new();
     index.inner.for_each_leaf(&mut |separated| leaves.push(PmPtr::new(separated.leaf)));
     let unvisited = || leaves.iter().filter(|&&at| index.row_at(at).is_unvisited()).count();
     assert_eq!(unvisited(), leaves.len());
     assert_eq!(index.get(500 << 30).unwrap(), Some(500));
     assert_eq!(unvisited(), leaves.len() - 1);
-    let words = index.pool.words(*leaves.last().unwrap(), 128).unwrap();
+    let words = index.pool.words(*leaves.last().unwrap(), 32).unwrap();
     let value = words.iter().find(|word| index.pool.medium().load(word) == 999).unwrap();
     index.pool.medium().store(value, 1 << 40);
     drop(index);
-    assert!(matches!(open(), Err(TreeError::Pool(_))));
+    assert!(matches!(open_file::<u64>(&path), Err(TreeError::Pool(_))));
 }
