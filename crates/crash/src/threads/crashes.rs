@@ -22,8 +22,6 @@ use bristlecone_pmem::Defect;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The number of recoveries of one crash after which the exploration is incomplete.
-const RECOVERIES_MAX: u64 = 200_000;
 /// Beyond the bound on all recoveries one of this many crashes is tried, by its digest.
 const CRASHES_PER_SAMPLE: u128 = 4;
 /// The part of the bound on all recoveries that those at the moments of stopped threads may take.
@@ -170,7 +168,7 @@ impl Crashes {
     ) -> Option<FailedRecovery> {
         let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
-        let most = most.clamp(1, RECOVERIES_MAX);
+        let most = most.max(1);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
         let mut wrong = None;
         loop {

@@ -1,5 +1,6 @@
 //! The schedules of a campaign.
 
+use crate::config::RECOVERIES_MAX;
 use crate::trace::mutation::Mutation;
 
 /// The default number of schedules of each scenario.
@@ -27,7 +28,7 @@ pub struct ScheduleOptions {
 
 impl Default for ScheduleOptions {
     fn default() -> Self {
-        let (schedules, recoveries) = (DEFAULT_SCHEDULES, u64::MAX);
+        let (schedules, recoveries) = (DEFAULT_SCHEDULES, RECOVERIES_MAX);
         Self { threads: 0, schedules, seed: SEED, crashes: true, recoveries, mutation: None }
     }
 }

@@ -274,7 +274,9 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// the code of the defects is not compiled.
     const INJECTS_DEFECTS: bool = false;
     /// `true` if code for this medium should be small rather than fast: a tree calls its descent
-    /// where it is inlined on other media. For simulations, whose accesses cost more than a call.
+    /// where it is inlined on other media, and loads no word that it does not need, which it does
+    /// elsewhere to spare a branch. For simulations, whose accesses cost more than a call, and of
+    /// which the explorer runs once more for each value of a loaded word.
     const COMPACT: bool = false;
 
     /// Returns the address of the first byte.

@@ -70,8 +70,8 @@ const AGED: [&str; 8] = [
     "commit-leaves",
 ];
 /// The cases that also run at a small scale: those after which recovery walks, repairs and marks
-/// leaves.
-const SMALL_SCALE: [&str; 9] = [
+/// leaves, and those of batches that need new leaves.
+const SMALL_SCALE: [&str; 11] = [
     "open-killed",
     "split-leaf",
     "split-leaf-below-root",
@@ -81,6 +81,8 @@ const SMALL_SCALE: [&str; 9] = [
     "update-often-beside",
     "reuse-middle",
     "commit-leaves-then-insert",
+    "commit-many-empty",
+    "commit-many",
 ];
 
 impl<K: SampleKey> CaseList<K> {

@@ -97,6 +97,10 @@ impl Batches {
     }
 }
 
+/// The entries of a leaf beyond which a batch divides it at a
+/// [small scale](Medium::has_small_scale).
+const SMALL_LEAF_ENTRIES: usize = 3;
+
 /// An entry that a batch adds.
 struct Added {
     hash: u64,
@@ -272,12 +276,20 @@ impl<'a, M: Medium> BatchLeaf<'a, M> {
         slots_in(self.leaf.cells()) & !self.row().shown::<M>()
     }
 
-    /// Chooses the places of the new entries. Returns `false` if there are too few free slots.
+    /// Returns `true` if there are too few free slots for the new entries.
+    fn lacks_space(&self) -> bool {
+        let free = self.free_slots().count_ones() as usize;
+        let kept = self.row().shown::<M>().count_ones() as usize;
+        let is_full = M::has_small_scale() && kept + self.added.len() > SMALL_LEAF_ENTRIES;
+        is_full || self.added.len() > free
+    }
+
+    /// Chooses the places of the new entries. Returns `false` if the leaf lacks space for them.
     fn place(&mut self, added: &mut [Added]) -> bool {
-        let mut free = self.free_slots();
-        if self.added.len() > free.count_ones() as usize {
+        if self.lacks_space() {
             return false;
         }
+        let mut free = self.free_slots();
         let cells = self.leaf.cells();
         let mut touched =
             slots(self.dropped).fold(0, |touched, bit| touched | 1u64 << place_at(bit).0);

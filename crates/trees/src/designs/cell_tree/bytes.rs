@@ -16,6 +16,7 @@ use bristlecone_pmem::{Corrupt, Defect, PmPtr};
 struct InDram;
 
 impl ReadWords<u64> for InDram {
+    const SPARES_READS: bool = false;
     fn read(&self, word: &u64) -> u64 {
         *word
     }

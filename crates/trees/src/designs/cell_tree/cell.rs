@@ -59,12 +59,15 @@ const _: () = assert!(KEPT_RANGE == 1 << (KEY_WORDS * PART_BITS));
 
 /// A way to read words: a medium, or a copy of them in DRAM.
 pub(super) trait ReadWords<W> {
+    /// `true` if a read costs more than a branch that spares it.
+    const SPARES_READS: bool;
     fn read(&self, word: &W) -> u64;
     /// Returns `true` if `defect` is injected.
     fn has_defect(&self, defect: Defect) -> bool;
 }
 
 impl<M: Medium> ReadWords<PmWord> for M {
+    const SPARES_READS: bool = M::COMPACT;
     #[inline(always)]
     fn read(&self, word: &PmWord) -> u64 {
         self.load(word)
@@ -190,9 +193,11 @@ impl<'a, C: CellLayout, W> Cell<'a, C, W> {
         let sum = |slot| self.sum(slot, self.entry_of(medium, slot, word));
         let mask = |is_set: bool| 0u64.wrapping_sub(u64::from(is_set));
         let empty = self.empty_sum() & mask(word.is_used());
+        let is_valid = |slot: usize| word.valid() >> slot & 1 == 1;
         // Free slots are summed, too: a branch for each would be mispredicted often.
         (0..C::KIND.slots())
-            .fold(empty, |all, slot| all ^ sum(slot) & mask(word.valid() >> slot & 1 == 1))
+            .filter(|&slot| !R::SPARES_READS || is_valid(slot))
+            .fold(empty, |all, slot| all ^ sum(slot) & mask(is_valid(slot)))
     }
 
     /// Returns the plain word in which `slot`, which is free in `word`, holds `entry`, whose key

@@ -366,6 +366,9 @@ pub(super) fn valid_entries<'p, C: CellLayout, K: Key, M: Medium>(
     let mut count = 0;
     for (index, word) in words.iter().enumerate() {
         for slot in 0..C::KIND.slots() {
+            if M::COMPACT && word.valid() >> slot & 1 == 0 {
+                continue;
+            }
             let entry = leaf.entry::<C, M>(pool.medium(), index, slot);
             let entry = Entry { encoding: word.encoding(slot), ..entry };
             placed[count] = Placed { cell: index, slot, entry };

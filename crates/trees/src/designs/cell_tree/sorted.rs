@@ -41,7 +41,7 @@ pub(super) fn shown<C: CellLayout, K: Key, M: Medium, T: Copy + Default>(
         }
         for slot in 0..C::KIND.slots() {
             let is_shown = shown >> slot & 1 == 1;
-            if !K::PREFIX_IN_ENTRY && !is_shown {
+            if (M::COMPACT || !K::PREFIX_IN_ENTRY) && !is_shown {
                 continue;
             }
             let entry = leaf.entry::<C, M>(medium, cell, slot);

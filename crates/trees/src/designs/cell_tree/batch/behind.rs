@@ -1,6 +1,6 @@
 //! New leaves behind those that lack space for the entries of a batch.
 
-use super::{Added, BatchLeaf, PairChange};
+use super::{Added, BatchLeaf, PairChange, SMALL_LEAF_ENTRIES};
 use crate::designs::cell_tree::CellTreeIndex;
 use crate::designs::cell_tree::leaf::{CellLeaf, disagreement};
 use crate::designs::cell_tree::leaf_table::high_of;
@@ -63,7 +63,7 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         let medium = self.pool.medium();
         let mut divisions: Vec<Division<'a, M>> = Vec::new();
         for (of, leaf) in leaves.iter().enumerate() {
-            if leaf.added.len() > leaf.free_slots().count_ones() as usize {
+            if leaf.lacks_space() {
                 let division = self.write_behind((of, leaf), &added[leaf.added.clone()]);
                 divisions.push(division.inspect_err(|_| {
                     for other in &divisions {
@@ -165,8 +165,8 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
     }
 
     /// Writes the new leaves behind one that lacks space. Each leaf gets as many entries, those of
-    /// before and the new ones taken together, as fill three quarters of it. Durable after the next
-    /// fence.
+    /// before and the new ones taken together, as fill three quarters of it, or a few at a small
+    /// scale. Durable after the next fence.
     fn write_behind<'a>(
         &'a self,
         (of, leaf): (usize, &BatchLeaf<'a, M>),
@@ -181,7 +181,12 @@ impl<M: Medium, const BYTES: usize> CellTreeIndex<M, Record, BYTES> {
         let key = |number| Record::read_entry(&self.pool, entry(number));
         let hash = |entry| Record::hash_entry(&self.pool, entry);
         let is_same = |first, second| Ok(key(first)? == key(second)?);
-        let starts = starts_of(&sorted, old.capacity::<PairCells>() * 3 / 4, is_same)?;
+        let entries_max = if M::has_small_scale() {
+            SMALL_LEAF_ENTRIES
+        } else {
+            old.capacity::<PairCells>() * 3 / 4
+        };
+        let starts = starts_of(&sorted, entries_max, is_same)?;
         let first = starts.first().copied().unwrap_or(sorted.len());
         let old_ones = |part: Range<usize>| {
             sorted[part].iter().map(|(_, number)| *number).filter(|number| *number < NEW)
