@@ -4,12 +4,11 @@
 use super::CellTreeIndex;
 use super::leaf::{CellLeaf, Placed};
 use super::rows::{LeafWords, Notes};
-use super::sorted::shown;
 use super::word::{CellKind, CellLayout, DenseCells, PairCells, WideCells, with_kind};
 use crate::inner::Inner;
 use crate::key::{Key, Value};
 use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, check_range};
-use crate::sorting::{sort_pairs, sorted_by_keys};
+use crate::sorting::sort_pairs;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
@@ -73,6 +72,7 @@ impl<M: Medium, K: Key, const BYTES: usize> LeafTable for CellTreeIndex<M, K, BY
     }
     /// Does nothing: a key's cells follow from the offset of its leaf.
     fn prefetch<'a, 'k>(&'a self, _: impl Iterator<Item = (LeafWords<'a>, K::Ref<'k>)> + Clone) {}
+    /// For keys whose prefixes are not in their entries; see [`scan`](super::scan) for others.
     /// Prefetches the right neighbour, too: a scan copies it next.
     fn copy(&self, row: LeafWords<'_>) -> Result<RowCopy<K>, Corrupt> {
         let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
@@ -129,9 +129,6 @@ fn sorted_entries_of<C: CellLayout, K: Key, M: Medium>(
     leaf: CellLeaf<'_>,
     notes: Notes,
 ) -> Result<KeyedEntries<K>, Corrupt> {
-    if K::EXACT && K::PREFIX_IN_ENTRY {
-        return sorted_by_prefix::<C, K, M>(pool, leaf, notes);
-    }
     let mut pairs = Vec::with_capacity(leaf.capacity::<C>());
     leaf.entries::<C, M>(pool.medium(), notes).try_for_each(|Placed { entry, .. }| {
         pairs.push((K::read_entry(pool, entry)?, entry));
@@ -139,17 +136,6 @@ fn sorted_entries_of<C: CellLayout, K: Key, M: Medium>(
     })?;
     sort_pairs(&mut pairs);
     Ok(pairs)
-}
-
-/// As [`sorted_entries`], for keys that are their prefixes.
-fn sorted_by_prefix<C: CellLayout, K: Key, M: Medium>(
-    pool: &Pool<M>,
-    leaf: CellLeaf<'_>,
-    notes: Notes,
-) -> Result<KeyedEntries<K>, Corrupt> {
-    let (prefixes, entries, count) = shown::<C, K, M, _>(pool, leaf, notes, |placed| placed.entry)?;
-    let sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
-    sorted.into_iter().map(|(_, entry)| Ok((K::read_entry(pool, entry)?, entry))).collect()
 }
 
 /// Returns the right neighbour of `leaf` and its low key; `None` for the last leaf.

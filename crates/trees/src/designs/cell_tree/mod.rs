@@ -183,6 +183,9 @@ impl<M: Medium, K: Key, const BYTES: usize> PmIndex<M, K> for CellTreeIndex<M, K
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
+        if K::PREFIX_IN_ENTRY {
+            return self.walk_pairs(bounds, order, &mut |key, value| visit(key, value.word));
+        }
         scan(self, bounds, order, visit)
     }
     fn check(&self) -> Result<TreeStats, TreeError> {

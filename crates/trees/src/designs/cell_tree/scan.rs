@@ -13,7 +13,6 @@
 
 use super::CellTreeIndex;
 use super::leaf::CellLeaf;
-use super::leaf_table::high_of;
 use super::rows::LeafWords;
 use super::sorted::{settle_ties, shown};
 use super::word::{CellLayout, with_kind};
@@ -43,7 +42,7 @@ struct LeafCopy<'a, K: Key> {
 type Visit<'v, K> = dyn FnMut(<K as Key>::Ref<'_>, Value) -> ControlFlow<()> + 'v;
 
 /// The bounds of a scan.
-type Bounds<'k, K> = (Bound<<K as Key>::Ref<'k>>, Bound<<K as Key>::Ref<'k>>);
+type Bounds<'f, 't, K> = (Bound<<K as Key>::Ref<'f>>, Bound<<K as Key>::Ref<'t>>);
 
 impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// Calls `visit` with each pair between the bounds, in `order`, until it breaks.
@@ -52,7 +51,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
     /// A leaf or a record is damaged; the pairs before it have been visited.
     pub(super) fn walk_pairs(
         &self,
-        bounds: Bounds<'_, K>,
+        bounds: Bounds<'_, '_, K>,
         order: Order,
         visit: &mut Visit<'_, K>,
     ) -> Result<(), TreeError> {
@@ -64,7 +63,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
 
     fn scan_up(
         &self,
-        (mut from, to): Bounds<'_, K>,
+        (mut from, to): Bounds<'_, '_, K>,
         visit: &mut Visit<'_, K>,
     ) -> Result<(), TreeError> {
         let _guard = self.pool.pin();
@@ -117,7 +116,7 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
 
     fn scan_down(
         &self,
-        (from, to): Bounds<'_, K>,
+        (from, to): Bounds<'_, '_, K>,
         visit: &mut Visit<'_, K>,
     ) -> Result<(), TreeError> {
         let _guard = self.pool.pin();
@@ -200,6 +199,8 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         row: LeafWords<'a>,
         is_current: impl Fn() -> bool,
     ) -> Result<Option<LeafCopy<'a, K>>, Corrupt> {
+        // Before the words of the leaf, which are another miss.
+        self.leaf(row)?.prefetch_all(self.pool.medium());
         self.visit(row)?;
         let latch = row.latch::<M>();
         let Some(version) = latch.read() else { return Ok(None) };
@@ -221,20 +222,25 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         version: Version,
     ) -> Result<LeafCopy<'a, K>, Corrupt> {
         let (leaf, medium) = (self.leaf(row)?, self.pool.medium());
-        leaf.prefetch_all(medium);
         let low = K::read(&self.pool, leaf.low(medium)?)?;
-        let high = high_of::<K, M>(&self.pool, leaf, BYTES)?;
-        if let Some((next, _)) = &high {
-            // A scan copies it next.
+        let next = leaf.right(&self.pool, BYTES)?;
+        if let Some(next) = next {
+            // A scan copies it next. It arrives while this one is sorted.
             self.rows.prefetch(next.at, BYTES);
             next.prefetch_all(medium);
-            // The low key of the leaf behind that one bounds it.
-            if let Ok(Some(after)) = next.right(&self.pool, BYTES) {
-                after.prefetch_header(medium);
-            }
         }
         let notes = row.notes::<M>();
         let entries = with_kind!(notes.kind::<K>(), C => self.sorted::<C>(leaf, row))?;
+        let high = match next {
+            Some(next) => Some((next, K::read(&self.pool, next.low(medium)?)?)),
+            None => None,
+        };
+        // The low key of the leaf behind the next one bounds that.
+        if let Some(next) = next
+            && let Ok(Some(after)) = next.right(&self.pool, BYTES)
+        {
+            after.prefetch_header(medium);
+        }
         let is_below = |(_, first): &(u64, Entry)| {
             K::order_entry(&self.pool, *first, K::borrow(&low)).map(Ordering::is_lt)
         };
@@ -263,13 +269,14 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
         let shown = shown::<C, K, M, _>(&self.pool, leaf, notes, |placed| placed.entry)?;
         let (prefixes, entries, count) = shown;
         let mut sorted = sorted_by_keys(&prefixes[..count], &entries[..count]);
-        if K::EXACT {
-            return Ok(sorted);
-        }
-        for &(_, entry) in &sorted {
-            K::prefetch_entry(&self.pool, entry);
-        }
-        let equal = settle_ties::<K, M, _>(&self.pool, &mut sorted, |entry| entry)?;
+        let equal = if K::EXACT {
+            sorted.windows(2).find(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].0)
+        } else {
+            for &(_, entry) in &sorted {
+                K::prefetch_entry(&self.pool, entry);
+            }
+            settle_ties::<K, M, _>(&self.pool, &mut sorted, |entry| entry)?
+        };
         equal.map_or(Ok(sorted), |prefix| Err(misplaced_key(leaf.at, prefix)))
     }
 
