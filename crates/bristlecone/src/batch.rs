@@ -191,7 +191,7 @@ impl Calls {
     }
 }
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Does all writes of `batch` if all of its conditions hold. Otherwise changes nothing and
     /// returns [`Unmet`]. Durable on return.
     ///

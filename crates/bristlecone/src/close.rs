@@ -6,7 +6,7 @@ use bristlecone_pmem::{Medium, Pool};
 use bristlecone_trees::PmIndex;
 use std::sync::Arc;
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Saves the inner nodes and the free map, and marks the store as closed. Durable on return.
     ///
     /// The next open then loads them in place of a recovery in O(n). Closing is optional: a store

@@ -20,7 +20,7 @@ use bristlecone_trees::{Record, TreeError};
 const BLOCKS_MAX: usize = 128;
 const BYTES_MAX: u64 = 128 << 10;
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Moves records together, so that space between them can be used for records of any size.
     ///
     /// The file is divided into chunks of 32 KiB, each for records of one size. After many deletes

@@ -25,7 +25,7 @@ pub struct Mismatch {
     pub current: Option<Vec<u8>>,
 }
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Changes `key` from the value `expected` to the value `new`; `None` is an absent key. If the
     /// key is in another state, changes nothing and returns [`Mismatch`] with the value that it
     /// has. Durable on return.

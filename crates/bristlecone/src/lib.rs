@@ -135,10 +135,10 @@ pub use bristlecone_trees::key::KEY_BYTES_MAX;
 /// The longest value that a store takes, in bytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
-/// The tree design of the index.
+/// The tree design of the index of a store in a file.
 type Flagship = CellTree<1024>;
 /// The index. Cells hold short pairs, and the first 8 B of other keys with pointers to records.
-type Index<M> = <Flagship as Design>::Index<M, Record>;
+type Index<M, const LEAF_BYTES: usize> = <CellTree<LEAF_BYTES> as Design>::Index<M, Record>;
 /// The name of the pool root that holds the index.
 const ROOT: &str = "store";
 

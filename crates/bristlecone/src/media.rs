@@ -48,7 +48,9 @@ impl<M: Medium> Store<M> {
         let (pool, opened) = Pool::open(medium).map_err(|e| Error::from_pool(path, e))?;
         Self::open_in(Arc::new(pool), opened, path)
     }
+}
 
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Returns the medium that the store is on.
     pub fn medium(&self) -> &M {
         self.pool().medium()

@@ -7,7 +7,7 @@ use bristlecone_pmem::Medium;
 use bristlecone_trees::Order;
 use core::ops::{Bound, ControlFlow};
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Returns an iterator over the pairs whose keys lie in `range`, in ascending byte order.
     ///
     /// Use [`rev`](Iterator::rev) for descending order. A range is any of Rust's, or a pair of
@@ -44,7 +44,7 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// An item is [`Error::Damaged`] if the scan meets damage; the iterator ends after it.
-    pub fn scan(&self, range: impl KeyRange) -> Scan<'_, M> {
+    pub fn scan(&self, range: impl KeyRange) -> Scan<'_, M, LEAF_BYTES> {
         Scan::new(self, range.into_bounds())
     }
 
@@ -60,7 +60,7 @@ impl<M: Medium> Store<M> {
     /// assert_eq!(store.prefix("pinus").count(), 1);
     /// # Ok::<(), bristlecone::Error>(())
     /// ```
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan<'_, M> {
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan<'_, M, LEAF_BYTES> {
         Scan::new(self, prefix_bounds(prefix.as_ref()))
     }
 
@@ -77,7 +77,7 @@ impl<M: Medium> Store<M> {
     /// assert_eq!(last_key, b"sequoia");
     /// # Ok::<(), bristlecone::Error>(())
     /// ```
-    pub fn iter(&self) -> Scan<'_, M> {
+    pub fn iter(&self) -> Scan<'_, M, LEAF_BYTES> {
         self.scan(..)
     }
 

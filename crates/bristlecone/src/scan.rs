@@ -114,11 +114,11 @@ pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
     (Bound::Included(prefix.to_vec()), end)
 }
 
-impl<'a, M: Medium> IntoIterator for &'a Store<M> {
+impl<'a, M: Medium, const LEAF_BYTES: usize> IntoIterator for &'a Store<M, LEAF_BYTES> {
     type Item = Result<Pair, Error>;
-    type IntoIter = Scan<'a, M>;
+    type IntoIter = Scan<'a, M, LEAF_BYTES>;
 
-    fn into_iter(self) -> Scan<'a, M> {
+    fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
@@ -142,8 +142,8 @@ impl<'a, M: Medium> IntoIterator for &'a Store<M> {
 /// # Ok::<(), bristlecone::Error>(())
 /// ```
 #[must_use = "a scan reads nothing until `next` is called"]
-pub struct Scan<'a, M: Medium = FileMedium> {
-    store: &'a Store<M>,
+pub struct Scan<'a, M: Medium = FileMedium, const LEAF_BYTES: usize = 1024> {
+    store: &'a Store<M, LEAF_BYTES>,
     /// The pairs fetched from the front, ascending.
     front: Batch,
     /// The range between front and back; `None` after all of it was fetched.
@@ -194,8 +194,8 @@ impl Batch {
     }
 }
 
-impl<'a, M: Medium> Scan<'a, M> {
-    pub(crate) fn new(store: &'a Store<M>, bounds: Bounds) -> Self {
+impl<'a, M: Medium, const LEAF_BYTES: usize> Scan<'a, M, LEAF_BYTES> {
+    pub(crate) fn new(store: &'a Store<M, LEAF_BYTES>, bounds: Bounds) -> Self {
         let left = (!is_empty(&bounds)).then_some(bounds);
         let (front, back) = Default::default();
         Self { store, front, left, back, batch_pairs: BATCH_PAIRS }
@@ -230,7 +230,7 @@ impl<'a, M: Medium> Scan<'a, M> {
     }
 }
 
-impl<M: Medium> Iterator for Scan<'_, M> {
+impl<M: Medium, const LEAF_BYTES: usize> Iterator for Scan<'_, M, LEAF_BYTES> {
     type Item = Result<Pair, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -244,7 +244,7 @@ impl<M: Medium> Iterator for Scan<'_, M> {
     }
 }
 
-impl<M: Medium> DoubleEndedIterator for Scan<'_, M> {
+impl<M: Medium, const LEAF_BYTES: usize> DoubleEndedIterator for Scan<'_, M, LEAF_BYTES> {
     fn next_back(&mut self) -> Option<Self::Item> {
         if self.back.pairs.is_empty()
             && let Err(error) = self.fetch(Order::Descending)
@@ -256,9 +256,9 @@ impl<M: Medium> DoubleEndedIterator for Scan<'_, M> {
     }
 }
 
-impl<M: Medium> FusedIterator for Scan<'_, M> {}
+impl<M: Medium, const LEAF_BYTES: usize> FusedIterator for Scan<'_, M, LEAF_BYTES> {}
 
-impl<M: Medium> fmt::Debug for Scan<'_, M> {
+impl<M: Medium, const LEAF_BYTES: usize> fmt::Debug for Scan<'_, M, LEAF_BYTES> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scan").field("left", &self.left).finish_non_exhaustive()
     }

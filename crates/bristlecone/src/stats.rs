@@ -157,7 +157,7 @@ impl Store {
     }
 }
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Reads the whole store and checks it: O(n). Returns counts if it is sound.
     ///
     /// The check covers every structural invariant of the index, the order of keys, the checksum of

@@ -57,8 +57,11 @@ use std::time::Duration;
 /// - While one thread reads inside [`scan_with`](Self::scan_with) or
 ///   [`multi_get_with`](Self::multi_get_with), this store cannot reuse freed space, and its file
 ///   may grow. Other stores of the process can.
-pub struct Store<M: Medium = FileMedium> {
-    pub(crate) index: Index<M>,
+///
+/// `LEAF_BYTES` is the size of the leaves of the index. A store in a file has the default; the
+/// crash explorer takes the smallest.
+pub struct Store<M: Medium = FileMedium, const LEAF_BYTES: usize = 1024> {
+    pub(crate) index: Index<M, LEAF_BYTES>,
     pub(crate) path: PathBuf,
     pub(crate) recovered: bool,
 }
@@ -72,7 +75,7 @@ const YIELD_ROUNDS: u32 = 16;
 /// The duration of the sleep in each later round.
 const RECLAIM_PAUSE: Duration = Duration::from_millis(1);
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Returns a copy of the value of `key`, or `None` if the key is absent.
     ///
     /// The read is atomic: it finds the old or the new value of a write that runs meanwhile. It
@@ -477,7 +480,7 @@ pub(crate) fn check_value(value: &[u8]) -> Result<(), Error> {
     }
 }
 
-impl<M: Medium> fmt::Debug for Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> fmt::Debug for Store<M, LEAF_BYTES> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("path", &self.path).finish_non_exhaustive()
     }

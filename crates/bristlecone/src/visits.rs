@@ -14,7 +14,7 @@ const STACK_BYTES: usize = 256;
 /// The number of keys that [`Store::multi_get_with`] looks up interleaved.
 const BATCH_KEYS: usize = 32;
 
-impl<M: Medium> Store<M> {
+impl<M: Medium, const LEAF_BYTES: usize> Store<M, LEAF_BYTES> {
     /// Calls `read` with the value of `key` and returns its result, or `None` if the key is absent.
     ///
     /// Values of up to 256 B need no allocation. `read` may call methods of the same store; it runs

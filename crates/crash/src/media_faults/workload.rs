@@ -3,6 +3,7 @@
 use crate::medium::fault::FaultMedium;
 use crate::subject::design::{Index, SubjectDesign};
 use crate::subject::keys::SampleKey;
+use crate::subject::store::{LEAF_BYTES, no_path};
 use bristlecone::Store;
 use bristlecone_pmem::Pool;
 use bristlecone_pmem::Simulated;
@@ -182,8 +183,11 @@ fn store_value(number: u64) -> Vec<u8> {
     (0..bytes).map(|place| (number + place * 31) as u8).collect()
 }
 
+/// A store with the smallest leaves.
+type SmallStore = Store<Simulated, LEAF_BYTES>;
+
 impl StoreWorkload {
-    fn read(store: &mut Store<Simulated>, answers: &mut Answers) {
+    fn read(store: &mut SmallStore, answers: &mut Answers) {
         match store.check() {
             Ok(report) => {
                 // A leak is not a wrong answer: the check has found it, and reports it.
@@ -215,7 +219,7 @@ impl StoreWorkload {
         }
     }
 
-    fn write(store: &Store<Simulated>) {
+    fn write(store: &SmallStore) {
         for number in (0..KEYS).step_by(4) {
             let _ = store.put(store_key(number + 1), store_value(number + 2));
             let _ = store.delete(store_key(number + 2));
@@ -231,8 +235,8 @@ impl FaultWorkload for StoreWorkload {
 
     fn build(&self, medium: &FaultMedium) -> Vec<Vec<u64>> {
         let mut moments = Vec::new();
-        let store =
-            Store::create_on(Simulated::from(medium)).expect("a fresh medium takes a store");
+        let pool = Pool::create(Simulated::from(medium)).expect("a fresh medium takes a pool");
+        let store = SmallStore::create_in(Arc::new(pool), no_path()).expect("and a store");
         for number in 0..KEYS {
             store.put(store_key(number), store_value(number + 1)).expect("the medium has space");
             store.put(store_key(number), store_value(number)).expect("the medium has space");
@@ -252,7 +256,11 @@ impl FaultWorkload for StoreWorkload {
     }
 
     fn run(&self, medium: &FaultMedium, answers: &mut Answers) {
-        let mut store = match Store::open_on(Simulated::from(medium)) {
+        let (pool, opened) = match Pool::open(Simulated::from(medium)) {
+            Ok(opened) => opened,
+            Err(error) => return answers.refuse(&error),
+        };
+        let mut store = match SmallStore::open_in(Arc::new(pool), opened, no_path()) {
             Ok(store) => store,
             Err(error) => return answers.refuse(&error),
         };

@@ -24,6 +24,9 @@ use core::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The size of the leaves, the least that an index has: a store in a file has larger ones.
+pub(crate) const LEAF_BYTES: usize = 256;
+
 /// The store in the role of a design.
 #[derive(Debug)]
 pub(crate) struct StoreDesign<const EXCHANGES: bool>;
@@ -38,14 +41,14 @@ impl<const EXCHANGES: bool> Design for StoreDesign<EXCHANGES> {
             update: Cost::new(3, 2),
             remove: Cost::new(1, 1),
         },
-        ..designs::CellTree::<1024>::SPEC
+        ..designs::CellTree::<LEAF_BYTES>::SPEC
     };
     type Index<M: Medium, K: Key> = StoreIndex<M, K, EXCHANGES>;
 }
 
 /// A store with the keys and values of an index.
 pub(crate) struct StoreIndex<M: Medium, K, const EXCHANGES: bool> {
-    store: Store<M>,
+    store: Store<M, LEAF_BYTES>,
     key: PhantomData<fn() -> K>,
 }
 
@@ -115,12 +118,12 @@ pub(super) fn bound_of<K: Key>(bound: Bound<K::Ref<'_>>) -> Bound<Vec<u8>> {
     }
 }
 
-fn no_path() -> &'static Path {
+pub(crate) fn no_path() -> &'static Path {
     Path::new("(no file)")
 }
 
 impl<M: Medium, K: Key, const EXCHANGES: bool> StoreIndex<M, K, EXCHANGES> {
-    fn of(store: Store<M>) -> Self {
+    fn of(store: Store<M, LEAF_BYTES>) -> Self {
         Self { store, key: PhantomData }
     }
 
