@@ -192,6 +192,22 @@ const STEPS: &[Step] = &[
         needs: Need::Nothing,
     },
     Step {
+        name: "crashes of the store",
+        // Without a bound: what users trust with their data.
+        line: &[
+            "target/debug/bristlecone-lab",
+            "crash",
+            "--design",
+            "store,cell-tree",
+            "--schedules",
+            "8",
+            "--sequences",
+            "2",
+        ],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+    Step {
         name: "disk crashes",
         // What users have by default. The nightly job explores every design like that.
         line: &[

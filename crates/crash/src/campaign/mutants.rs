@@ -109,7 +109,7 @@ fn attempt(task: &dyn Task, limits: &Limits, mutation: Mutation) -> Attempt {
 pub fn run_mutants(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Mutant)) {
     let mut of_one_thread = Vec::new();
     run_crash_mutants(subjects, request, &mut |mutant| of_one_thread.push(mutant.clone()));
-    let threaded: Vec<_> = subjects.iter().filter(|subject| has_schedules(subject)).collect();
+    let threaded: Vec<_> = subjects.iter().filter(|subject| subject.index.is_some()).collect();
     let crashed = ThreadScenarios::new(&threaded, request, true);
     let again = |mutant: &Mutant| {
         let mut mutant = mutant.clone();
@@ -187,12 +187,6 @@ impl Mutants {
         mutants.sort_by_cached_key(|mutant| (mutant.subject.clone(), mutant.mutation.to_string()));
         mutants
     }
-}
-
-/// Returns `true` for a design. The mutants of the store and of the pool are those of their
-/// designs.
-fn has_schedules(subject: &Subject) -> bool {
-    subject.index.is_some_and(|index| !index.is_store)
 }
 
 /// The thread scenarios of some subjects, listed when they are first needed.

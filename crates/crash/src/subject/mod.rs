@@ -21,8 +21,10 @@ use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
 
 /// The designs whose layout has other code where its header takes two lines, with the first such
 /// node size: fingerprints in a line of their own, or a slot array in two lines. Before it, where
-/// the build has it, the first size with a second word of the bitmap.
-const WIDE: [(&str, usize); 8] = [
+/// the build has it, the first size with a second word of the bitmap. Of `cell-tree` the size that
+/// the store takes.
+const WIDE: [(&str, usize); 9] = [
+    ("cell-tree", 1024),
     ("fptree", 1024),
     ("fptree-r", 1024),
     ("wb-tree", 2048),

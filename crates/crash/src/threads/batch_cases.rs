@@ -5,11 +5,10 @@ use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
 use crate::threads::scenario::ThreadScenario;
 use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_scenario, until};
-use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// The number of new keys that need new leaves at a small scale.
-const MANY: u64 = 5;
+/// The number of new keys that need several new leaves.
+const MANY: u64 = 12;
 
 fn commit<K: SampleKey>(changes: &[(u64, Option<u64>)]) -> Op<K> {
     let mut changes: Vec<_> =
@@ -62,11 +61,9 @@ pub(super) fn cases<K: SampleKey>(
         vec![Op::MultiGet(vec![key(high + 1), key(high + MANY)]), far()],
         vec![Op::Get(key(high + MANY / 2)), far(), Op::Get(key(high + 1))],
     ];
-    let small_scale = Conditions { small_scale: true, ..Conditions::USUAL };
     Ok(vec![
         thread_scenario(design, "commit-beside-reads", before.clone(), 0, readers),
-        thread_scenario(design, "commit-many-beside-reads", before.clone(), 0, behind)
-            .under(small_scale, "small-scale"),
+        thread_scenario(design, "commit-many-beside-reads", before.clone(), 0, behind),
         thread_scenario(design, "commit-beside-writes", before, 0, writers),
     ])
 }

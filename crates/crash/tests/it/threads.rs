@@ -172,26 +172,11 @@ fn a_log_grows_beside_those_who_append_to_it() {
     assert_eq!(passes::<CclBTree<2>>("log-grows"), expected);
 }
 
-/// Each word of a free slot that a recovery, a check or a scan read would double the recoveries:
-/// there were millions.
 #[test]
-fn two_splits_of_the_store_are_explored_wholly() {
-    let store = Subject::named(&[STORE.into()]).unwrap().remove(0);
-    let options = ScheduleOptions { schedules: 2, recoveries: 5_000, ..few(2) };
-    let mut explored = 0;
-    let summary = explore_subject(store, "u64/split-two-leaves", options, &mut |outcome| {
-        assert!(!outcome.incomplete, "{outcome:?}");
-        explored += 1;
-    });
-    assert!(summary.is_pass() && explored == 2, "{explored}: {summary:?}");
-}
-
-#[test]
-fn the_store_is_played_by_its_own_methods() {
+fn the_store_is_played_by_its_own_methods_and_explored_wholly() {
     let store = Subject::named(&[STORE.into()]).unwrap().remove(0);
     let mut explored = Vec::new();
-    // Its leaves have up to 15 cells that a split or a merge changes before a fence: all images of
-    // two of them at once are too many.
+    // Each word of a free slot that a recovery, a check or a scan read would double the recoveries.
     let options = ScheduleOptions { schedules: 20, recoveries: 5_000, ..few(2) };
     let summary = explore_subject(store, "", options, &mut |outcome| {
         for violation in &outcome.violations {
@@ -199,7 +184,7 @@ fn the_store_is_played_by_its_own_methods() {
         }
         explored.push((outcome.scenario.clone(), outcome.schedules(), outcome.recoveries()));
     });
-    assert_eq!(summary.violated, 0);
+    assert!(summary.is_pass(), "{summary:?}");
     let met = |name: &str| {
         let found = explored.iter().find(|(scenario, ..)| scenario == name);
         found.is_some_and(|&(_, schedules, recoveries)| schedules == 21 && recoveries > 21)

@@ -10,12 +10,8 @@ use bristlecone_trees::{TreeError, TreeStats};
 
 /// The number of leaves of a tree that a batch changes.
 const LEAVES: u64 = 3;
-/// The number of new keys that need several new leaves at a small scale.
-const MANY: u64 = 7;
-/// The number of pairs with which a leaf of the store is merged.
-const SPARSE: u64 = 5;
-/// The number of pairs with which a leaf of the store has one free slot.
-const TIGHT: u64 = 23;
+/// The number of new keys that need several new leaves.
+const MANY: u64 = 13;
 
 /// Returns a batch of changes of the keys with these numbers.
 fn commit<K: SampleKey>(changes: impl IntoIterator<Item = (u64, Option<u64>)>) -> Op<K> {
@@ -58,7 +54,8 @@ impl<K: SampleKey> CaseList<K> {
         let both = removals.chain([(key(0) + 5, Some(1)), (key(2) + 5, Some(2))]);
         let then = vec![commit(both), insert(key(1)), remove(key(2) + 5)];
         self.add("commit-leaves-then-insert", setup.clone(), then, &near);
-        self.batch_before_merge(&setup, keys)?;
+        let all = (1..keys).map(|number| (number * STRIDE, None));
+        self.add("commit-remove-all", setup.clone(), vec![commit(all), insert(25)], &near);
         let split =
             |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
         let full = Trial::new(self.design, &setup)?.until(STRIDE + 1.., insert, split)?;
@@ -66,23 +63,11 @@ impl<K: SampleKey> CaseList<K> {
             let changes = each().chain([(full.number, Some(1)), (full.number + 1, Some(2))]);
             self.add("commit-leaves-full", full.setup, vec![commit(changes)], &near);
         }
-        let inserts = (1..=TIGHT).map(|number| insert(number * STRIDE));
-        let tight: Vec<_> = fresh().into_iter().chain(inserts).collect();
-        let updates = [1, 2, TIGHT].map(|number| (number * STRIDE, Some(number)));
-        self.add("commit-update-tight", tight, vec![commit(updates)], &near);
-        Ok(())
-    }
-
-    /// Adds a batch that removes the last entries of a leaf, which is then merged. `setup` has
-    /// inserted `keys` keys.
-    fn batch_before_merge(&mut self, setup: &[Op<K>], keys: u64) -> Result<(), TreeError> {
-        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
-        let down = (1..=keys).rev().map(|number| number * STRIDE);
-        let found = Trial::new(self.design, setup)?.until(down, remove, merge)?;
-        if let Some(IndexCase { setup, number, .. }) = found {
-            let rest = (0..=SPARSE).map(|below| (number - below * STRIDE, None));
-            let near = [number, number - STRIDE, number - SPARSE * STRIDE, STRIDE];
-            self.add("commit-merge", setup, vec![commit(rest), insert(number)], &near);
+        let ascending = (1..).map(|count| count * STRIDE);
+        let tight = Trial::new(self.design, &fresh())?.until(ascending, insert, split)?;
+        if let Some(IndexCase { setup, number, .. }) = tight {
+            let updates = [1, 2, number / STRIDE - 1].map(|key| (key * STRIDE, Some(key)));
+            self.add("commit-update-tight", setup, vec![commit(updates)], &near);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::inner::InnerNodes;
+use crate::key::Entry;
 use crate::leaf_table::testing::{cost, counted, pairs, random, survives_crashes_and_closes};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, FileOptions};
@@ -239,6 +240,23 @@ fn random_inserts_with_records_average_what_the_page_says() {
     let [lines, fences] = [lines, fences].map(|sum| sum as f64 / count as f64);
     eprintln!("{lines} lines, {fences} fences");
     assert!(lines <= 2.76 && fences <= 1.07, "{lines} lines, {fences} fences");
+}
+
+/// Their order in a scan would depend on the cells.
+#[test]
+fn a_scan_refuses_two_equal_keys_in_a_leaf() {
+    let index: SmallIndex<Mapped> = on_dram();
+    let medium = index.pool.medium();
+    index.insert(5, 1).unwrap();
+    let scanned = || {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        [Order::Ascending, Order::Descending]
+            .map(|order| index.scan(all, order, &mut |_, _| ControlFlow::Continue(())).is_ok())
+    };
+    assert_eq!(scanned(), [true; 2]);
+    let leaf = index.leaf(index.row_at(index.first)).unwrap();
+    leaf.cell::<WideCells>(0).insert(medium, u64::hash(5), Entry::plain(5, 2), None);
+    assert_eq!(scanned(), [false; 2]);
 }
 
 /// Creates an index in a new file.

@@ -65,8 +65,14 @@ impl<M: Medium, K: Key, const BYTES: usize> CellTreeIndex<M, K, BYTES> {
             let done = with_kind!(notes.kind::<K>(), C => {
                 self.write_in::<C>((row, held), notes, (key, hash), value, is_wanted)
             });
-            if let ControlFlow::Break(old) = done? {
-                return Ok(old);
+            // By its fields: a copy of the whole would wait for their stores, behind the fence.
+            match done {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(None)) => return Ok(None),
+                Ok(ControlFlow::Break(Some(Value { word, encoding }))) => {
+                    return Ok(Some(Value { word, encoding }));
+                }
+                Err(error) => return Err(error),
             }
         }
     }
