@@ -54,8 +54,7 @@ pub struct Subject {
 pub(crate) struct TestedIndex {
     pub(crate) numbers: SubjectDesign<u64>,
     pub(crate) text: Option<SubjectDesign<Text>>,
-    /// The design at its first node size whose header takes two lines, if the second line changes
-    /// the code of its layout.
+    /// The design at a size of [`WIDE`], if it has one.
     pub(crate) wide: Option<SubjectDesign<u64>>,
     /// Set for the store, whose media faults are those of its own methods.
     pub(crate) is_store: bool,

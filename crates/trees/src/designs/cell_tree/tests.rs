@@ -242,7 +242,7 @@ fn random_inserts_with_records_average_what_the_page_says() {
     assert!(lines <= 2.76 && fences <= 1.07, "{lines} lines, {fences} fences");
 }
 
-/// Their order in a scan would depend on the cells.
+/// The order of equal keys in a scan would depend on their cells.
 #[test]
 fn a_scan_refuses_two_equal_keys_in_a_leaf() {
     let index: SmallIndex<Mapped> = on_dram();
